@@ -109,7 +109,7 @@ class SelfAttention(Module):
         self.weights = None
 
     def forward(self, x):
-        B, T, C = x.shape
+        B, T, _ = x.shape
         q, k, v = (F.split_heads(f(x), self.heads) for f in (self.query, self.key, self.value))  # (B, H, T, D)
         allow = None if self.allow is None else self.allow[:T, :T]
         keep = self.dropout.mask((B, self.heads, T, T))

@@ -68,7 +68,7 @@ class Tensor:
     array([2., 4., 6.], dtype=float32)
     """
 
-    __slots__ = ("data", "grad", "requires_grad", "_parents", "_backward", "_retain", "__weakref__")
+    __slots__ = ("__weakref__", "_backward", "_parents", "_retain", "data", "grad", "requires_grad")
     __array_ufunc__ = None  # NumPy on the left hands over: np.ones(3) * t calls t.__rmul__
 
     def __init__(self, data, requires_grad=False):

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import torch
 
-from .tensor import Parameter, Tensor
+from .tensor import Parameter
 
 
 def flatten(parameters):
@@ -33,20 +33,28 @@ def flatten(parameters):
     return flat
 
 
-class SGD:
-    """Plain gradient descent: ``p ← p - rate · grad``."""
+class Optimizer:
+    """What all optimisers share: the parameters, as one vector ``flat``, and the learning ``rate``."""
 
     def __init__(self, parameters, rate):
         self.parameters, self.rate = list(parameters), rate
         self.flat = flatten(self.parameters)
 
-    def step(self):
-        """Move every parameter once, against its gradient."""
-        self.flat.data -= self.rate * self.flat.grad
-
     def zero_grad(self):
         """Forget the gradients; without this, the next backward adds to the old ones."""
         self.flat.grad.zero_()
+
+    def clip_grad_norm(self, max_norm):
+        """Scale the whole gradient down to ``max_norm`` if it is longer; returns the norm before."""
+        return clip_grad_norm([self.flat], max_norm)
+
+
+class SGD(Optimizer):
+    """Plain gradient descent: ``p ← p - rate · grad``."""
+
+    def step(self):
+        """Move every parameter once, against its gradient."""
+        self.flat.data -= self.rate * self.flat.grad
 
     def state(self):
         """What a later run needs to go on: nothing but the rate."""
@@ -57,7 +65,7 @@ class SGD:
         self.rate = float(state["rate"])
 
 
-class AdamW:
+class AdamW(Optimizer):
     """Adam with decoupled weight decay (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
     m and v are running means of the gradient and its square, ``m ← β₁ m + (1 - β₁) g``, ``v ← β₂ v + (1 - β₂) g²``,
@@ -68,10 +76,9 @@ class AdamW:
     def __init__(self, parameters, rate, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.01, decay_all=False):
         parameters = list(parameters)
         decayed = [p for p in parameters if p.ndim >= 2 or decay_all]
-        self.parameters = decayed + [p for p in parameters if not (p.ndim >= 2 or decay_all)]
+        super().__init__(decayed + [p for p in parameters if not (p.ndim >= 2 or decay_all)], rate)
         self.decayed = sum(math.prod(p.shape) for p in decayed)  # the first so many numbers of the vector decay
-        self.rate, self.betas, self.epsilon, self.weight_decay = rate, betas, epsilon, weight_decay
-        self.flat = flatten(self.parameters)
+        self.betas, self.epsilon, self.weight_decay = betas, epsilon, weight_decay
         self.mean = torch.zeros_like(self.flat.data)
         self.square = torch.zeros_like(self.flat.data)
         self.scratch = torch.empty_like(self.flat.data)
@@ -89,16 +96,10 @@ class AdamW:
         self.flat.data[: self.decayed] *= 1 - self.rate * self.weight_decay
         self.flat.data.addcdiv_(self.mean, scratch, value=-self.rate * correction2 / correction1)
 
-    def zero_grad(self):
-        """Forget the gradients; without this, the next backward adds to the old ones."""
-        self.flat.grad.zero_()
-
     def state(self):
         """What a later run needs to go on exactly: both means, the number of steps, the rate."""
-        return {
-            "mean": self.mean.numpy().copy(), "square": self.square.numpy().copy(),
-            "steps": self.steps, "rate": float(self.rate),
-        }  # fmt: skip
+        means = {"mean": self.mean.numpy().copy(), "square": self.square.numpy().copy()}
+        return {**means, "steps": self.steps, "rate": float(self.rate)}
 
     def load_state(self, state):
         """Go on from ``state``. Raises ValueError when it belongs to a model of another size."""
@@ -113,7 +114,6 @@ def clip_grad_norm(parameters, max_norm):
 
     The norm is that of all gradients as one vector. When it is not finite, nothing is changed: the caller decides.
     """
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
     if math.isfinite(norm) and norm > max_norm:

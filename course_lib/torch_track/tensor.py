@@ -6,7 +6,7 @@ Compare the twin file in ``course_lib/numpy_track``: what is written out there i
 import torch
 from torch import Tensor, no_grad
 
-__all__ = ["Tensor", "Parameter", "concatenate", "from_numpy", "no_grad"]
+__all__ = ["Parameter", "Tensor", "concatenate", "from_numpy", "no_grad"]
 
 
 def Parameter(array):
