@@ -24,7 +24,9 @@ def tinyshakespeare() -> Corpus:
     Errors: CorpusUnavailable when it cannot be had; ValueError when a file on this machine holds other bytes.
     """
     if _is_on("COURSE_NO_SHAKESPEARE"):
-        raise CorpusUnavailable("tinyshakespeare is switched off: the environment variable COURSE_NO_SHAKESPEARE is set")
+        raise CorpusUnavailable(
+            "tinyshakespeare is switched off: the environment variable COURSE_NO_SHAKESPEARE is set"
+        )
     for folder in (data_folder(), cache_folder()):
         path = folder / FILE_NAME
         if path.is_file():

@@ -29,7 +29,16 @@ TESTING = ("checked", "smelled", "tasted", "tried")
 
 SENTENCE_LENGTH = 19  # tokens, the newline included
 # The places that hold a choice, and the two that are settled by earlier ones.
-PLACES = {"name": 0, "buying": 1, "bought": 2, "not bought": 5, "quality": 10, "pronoun": 12, "testing": 14, "meant": 16}
+PLACES = {
+    "name": 0,
+    "buying": 1,
+    "bought": 2,
+    "not bought": 5,
+    "quality": 10,
+    "pronoun": 12,
+    "testing": 14,
+    "meant": 16,
+}
 
 MARKET_SENTENCES = 4000
 MARKET_SEED = 1
@@ -43,9 +52,7 @@ def sentence(name: str, buying: str, bought: str, other: str, quality: str, test
     """
     pronoun = "She" if name in SHE else "He"
     meant = bought if quality in GOOD else other
-    return (
-        f"{name} {buying} {bought}, not {other}, because they were {quality}. {pronoun} had {testing} the {meant}.\n"
-    )
+    return f"{name} {buying} {bought}, not {other}, because they were {quality}. {pronoun} had {testing} the {meant}.\n"
 
 
 def market_text(sentences: int = MARKET_SENTENCES, seed: int = MARKET_SEED) -> str:
@@ -99,6 +106,6 @@ def market_entropy() -> float:
     """The entropy of the language in nats per token: the loss that no model can beat.
 
     >>> round(market_entropy(), 4)
-    0.5766
+    0.5767
     """
     return float(market_entropy_by_position().mean())

@@ -23,7 +23,9 @@ class Tokenizer:
             raise ValueError("the vocabulary is empty: a tokenizer needs at least one token")
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self._ids) != len(self.vocabulary):
-            raise ValueError(f"the vocabulary holds a token twice: {len(self.vocabulary)} tokens, {len(self._ids)} kinds")
+            raise ValueError(
+                f"the vocabulary holds a token twice: {len(self.vocabulary)} tokens, {len(self._ids)} kinds"
+            )
 
     @classmethod
     def from_text(cls, text: str) -> Tokenizer:
@@ -79,7 +81,9 @@ class Tokenizer:
         if array.size == 0:
             return []
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise ValueError(f"ids must be whole numbers in one row, shape (N,); got {array.dtype} of shape {array.shape}")
+            raise ValueError(
+                f"ids must be whole numbers in one row, shape (N,); got {array.dtype} of shape {array.shape}"
+            )
         wrong = np.flatnonzero((array < 0) | (array >= len(self)))
         if wrong.size:
             raise IndexError(
