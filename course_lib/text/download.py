@@ -79,7 +79,10 @@ def download(url: str = URL, progress: bool = True) -> Path:
         try:
             fetch(url, str(part), None)
         except (OSError, RuntimeError) as error:  # errors of requests, ssl and socket are OSErrors
-            _fail(url, f"tinyshakespeare could not be downloaded ({_short(error)}).\n" + _by_hand(url))
+            _fail(
+                url,
+                f"{FILE_NAME} could not be downloaded ({type(error).__name__}).\n{_by_hand(url)}\nIn detail: {error}",
+            )
         wrong = what_is_wrong(part.read_bytes(), f"the download from {url}")
         if wrong:
             _fail(url, f"{wrong}\n" + _by_hand(url))
