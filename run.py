@@ -48,7 +48,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "course-setup.json"  # says whose .venv this is, and whether it is complete
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 NEEDED_GB = 3.0  # .venv 1.6 GB, and the downloads on their way
-THREADS = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 class Stop(Exception):
@@ -105,7 +105,7 @@ def set_up(extra=""):
         pip_install(python, ".[%s]" % extra if extra else ".")
         write_stamp(ours=ours, done=wanted, extras=["", extra])
     except OSError as error:
-        raise Stop(explain_os_error(error))
+        raise Stop(explain_os_error(error))  # noqa: B904  ("from" is a syntax error in Python 2)
     say("Set up in %.0f s." % (time.monotonic() - start))
     return python
 
