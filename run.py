@@ -149,9 +149,9 @@ def check_space():
 def explain_os_error(error):
     where = error.filename or VENV
     if isinstance(error, PermissionError):
-        return ("No permission for %s. The set-up writes into the course's own folder: "
+        return ("No permission for %s. The course works in its own folder: "
                 "move the course to a folder of yours, or mend the permissions." % where)
-    return "The set-up could not go on: %s (%s). Mend that and run the command again." % (error.strerror, where)
+    return "This could not go on: %s (%s). Mend that and run the command again." % (error.strerror or error, where)
 
 
 def torch_index():
@@ -354,5 +354,7 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1:]))
     except Stop as stop:
         sys.exit("\n" + str(stop))
+    except OSError as error:
+        sys.exit("\n" + explain_os_error(error))
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the same command again to go on.")
