@@ -269,13 +269,15 @@ def lab(args):
         if not no_desktop():
             webbrowser.open(address)
         return 0
-    command = [python, "-m", "jupyterlab", "--ServerApp.port=%s" % (port or "8888"), "--LabApp.news_url=None",
-               "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command = [python, "-m", "jupyterlab", "--ServerApp.port=%s" % (port or "8888"), "--ServerApp.log_level=WARN",
+               "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # a container; the server listens on this machine only and asks for its token
     if no_desktop():
         command.append("--no-browser")
-    command += args + ([start.name] if start.exists() else [])
+    if start.exists():
+        command.append("--LabApp.default_url=/lab/tree/" + start.name)
+    command += args
     say("Opening JupyterLab. If no browser window appears, open the address that is printed below. Ctrl-C ends it.")
     return call(command, cwd=str(start.parent), env=course_environment())
 
