@@ -103,6 +103,7 @@ def set_up(extra=""):
         make_venv(python, ours, bool(stamp.get("done")))
         write_stamp(ours=ours)  # without "done": not complete
         pip_install(python, ".[%s]" % extra if extra else ".")
+        quiet_lab()
         write_stamp(ours=ours, done=wanted, extras=["", extra])
     except OSError as error:
         raise Stop(explain_os_error(error))  # noqa: B904  ("from" is a syntax error in Python 2)
@@ -188,6 +189,14 @@ def pip_install(python, what):
         raise Stop(explain_pip("".join(errors)))
 
 
+def quiet_lab():
+    """JupyterLab asks for no news and looks for no newer version of itself: a lesson starts without a question."""
+    config = VENV / "etc" / "jupyter" / "jupyter_lab_config.json"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    settings = {"news_url": None, "check_for_updates_class": "jupyterlab.NeverCheckForUpdate"}
+    config.write_text(json.dumps({"LabApp": settings}), encoding="utf-8")
+
+
 def explain_pip(errors):
     """One sentence for pip's last words."""
     if "No space left on device" in errors or "Errno 28" in errors:
@@ -270,7 +279,7 @@ def lab(args):
             webbrowser.open(address)
         return 0
     command = [python, "-m", "jupyterlab", "--ServerApp.port=%s" % (port or "8888"), "--ServerApp.log_level=WARN",
-               "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+               "--LabApp.log_level=WARN"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # a container; the server listens on this machine only and asks for its token
     if no_desktop():
