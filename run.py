@@ -190,11 +190,11 @@ def pip_install(python, what):
 
 
 def quiet_lab():
-    """JupyterLab asks for no news and looks for no newer version of itself: a lesson starts without a question."""
-    config = VENV / "etc" / "jupyter" / "jupyter_lab_config.json"
+    """Switch off the plug-in that asks about news and looks for updates: a lesson starts without a question."""
+    config = VENV / "etc" / "jupyter" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True, exist_ok=True)
-    settings = {"news_url": None, "check_for_updates_class": "jupyterlab.NeverCheckForUpdate"}
-    config.write_text(json.dumps({"LabApp": settings}), encoding="utf-8")
+    off = {"@jupyterlab/apputils-extension:announcements": True}
+    config.write_text(json.dumps({"disabledExtensions": off}), encoding="utf-8")
 
 
 def explain_pip(errors):
