@@ -213,7 +213,7 @@ def test_cpu_index_is_used_on_linux_only_and_only_if_it_answers(monkeypatch, cap
 def test_index_that_does_not_answer():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))  # bound, and nobody listens
-        assert not run.reachable("http://127.0.0.1:%d/whl/cpu" % s.getsockname()[1])
+        assert not run.reachable(f"http://127.0.0.1:{s.getsockname()[1]}/whl/cpu")
     assert not run.reachable("no address")
 
 
@@ -249,7 +249,8 @@ def test_wrong_port(called, port):
 
 
 def test_lab_twice_shows_the_one_that_runs(called, monkeypatch, capsys):
-    monkeypatch.setattr(run, "running_lab", lambda python: {"url": "http://localhost:8888/", "port": 8888, "token": "t"})
+    running = {"url": "http://localhost:8888/", "port": 8888, "token": "t"}
+    monkeypatch.setattr(run, "running_lab", lambda python: running)
     monkeypatch.setattr(run, "no_desktop", lambda: True)
     assert run.main(["lab"]) == 0 and not called
     assert "http://localhost:8888/lab/tree/00_start_here.ipynb?token=t" in capsys.readouterr().out

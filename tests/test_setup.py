@@ -178,10 +178,10 @@ def test_scan_for_encoding(code, found):
 
 def test_command_lines_print_ascii():
     """B10: a Windows console in code page 1252 or 437 must not stop a command with UnicodeEncodeError."""
-    found = []
+    found, printing = [], ("print", "say", "sys.exit", "sys.stdout.write")
     for path in COMMAND_LINES:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("print", "say", "sys.exit", "sys.stdout.write"):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in printing:
                 words = [c.value for c in ast.walk(call) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
                 found += [f"{path.name}:{call.lineno}: {word!r}" for word in words if not word.isascii()]
     assert not found
