@@ -6,6 +6,7 @@ Every function works on the last axis. Letters: B batch, T time, C channels, H h
 
 import math
 
+import numpy as np
 import torch
 
 from ..inputs import check_ids, check_targets, keep_mask
@@ -68,8 +69,7 @@ def cross_entropy(logits, targets, ignore_index=-100):
     targets, kept = check_targets(targets, len(rows), size, ignore_index)
     if kept is not None:
         rows, targets = rows[torch.from_numpy(kept)], targets[kept]
-    targets = torch.from_numpy(targets)
-    picked = rows.gather(1, targets[:, None])  # (n, 1)
+    picked = rows.gather(1, _indices(targets)[:, None])  # (n, 1)
     return (torch.logsumexp(rows, -1, keepdim=True) - picked).mean()
 
 
@@ -78,8 +78,8 @@ def embedding(table, ids):
 
     Raises IndexError for an id outside 0 ... V - 1, TypeError for ids that are not integers.
     """
-    ids = torch.from_numpy(check_ids(ids, table.shape[0]))
-    return table.index_select(0, ids.reshape(-1)).reshape(*ids.shape, -1)
+    ids = check_ids(ids, table.shape[0])
+    return table.index_select(0, _indices(ids)).reshape(*ids.shape, -1)
 
 
 def dropout(x, p, rng, training=True):
@@ -146,6 +146,11 @@ def _softmax_allowed(scores, allow):
     exps = torch.exp(scores - top)
     total = exps.sum(-1, keepdim=True)
     return exps / (total if allow is None else total.clamp(min=1))  # the largest exp is 1, so only empty rows change
+
+
+def _indices(array):
+    """A row of integers as PyTorch wants them; a copy, since windows are read-only views of the text."""
+    return torch.from_numpy(np.array(array, np.int64).reshape(-1))
 
 
 def check_allow(allow):
