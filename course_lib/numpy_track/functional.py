@@ -204,7 +204,7 @@ def attention(query, key, value, allow=None, scale=None, keep=None):
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = query.data @ key.data.swapaxes(-1, -2)  # (..., T, D) @ (..., D, S) -> (..., T, S)
     scores *= scale
-    weights = _softmax_allowed(scores, allow)
+    weights = softmax_allowed(scores, allow)
     keep = None if keep is None else keep.astype(weights.dtype)
     mixed = weights if keep is None else weights * keep
     context = mixed @ value.data  # (..., T, S) @ (..., S, E) -> (..., T, E)
@@ -239,7 +239,7 @@ def merge_heads(x):
     return x.swapaxes(1, 2).reshape(B, T, H * D)
 
 
-def _softmax_allowed(scores, allow):
+def softmax_allowed(scores, allow):
     """Softmax over the last axis of an array, over the allowed cells only; a row with none becomes zeros."""
     if allow is not None:
         scores = np.where(allow, scores, -np.inf)

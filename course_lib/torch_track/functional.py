@@ -114,7 +114,7 @@ def attention(query, key, value, allow=None, scale=None, keep=None):
     allow = check_allow(allow)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.swapaxes(-1, -2)  # (..., T, D) @ (..., D, S) -> (..., T, S)
-    weights = _softmax_allowed(scores, allow)
+    weights = softmax_allowed(scores, allow)
     mixed = weights if keep is None else weights * torch.from_numpy(keep).to(weights.dtype)
     return mixed @ value, weights.detach()  # (..., T, S) @ (..., S, E) -> (..., T, E)
 
@@ -136,7 +136,7 @@ def merge_heads(x):
     return x.swapaxes(1, 2).reshape(B, T, H * D)
 
 
-def _softmax_allowed(scores, allow):
+def softmax_allowed(scores, allow):
     """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
     if allow is not None:
         scores = torch.where(allow, scores, -math.inf)
