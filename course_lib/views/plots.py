@@ -4,11 +4,13 @@ JupyterLab 4.6 and nbconvert 7 both ignore an `alt` in the output's metadata, so
 picture as well, in a line that only screen readers get (GitHub, which removes the styling, shows it as a caption).
 """
 
+import textwrap
 from contextlib import contextmanager
 
 import numpy as np
 from IPython.display import display
 from matplotlib.colors import CenteredNorm, Normalize
+from matplotlib.ticker import MaxNLocator
 
 from . import heatmaps, style
 from .labels import drawn, escaped
@@ -122,7 +124,8 @@ def draw_losses(ax, losses, floor=None, smooth=None):
         name, level = floor if isinstance(floor, tuple) else (f"floor {floor:.4g}", floor)
         ax.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (4, 3)))
         ax.annotate(name, (1, level), xycoords=("axes fraction", "data"), xytext=(-4, 4), textcoords="offset points",
-                    ha="right", fontsize=9, color=style.MUTED)
+                    ha="right", fontsize=9, color=style.INK,
+                    bbox={"facecolor": style.CARD, "edgecolor": "none", "alpha": 0.85, "pad": 1})
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     if losses and (len(losses) > 1 or "" not in losses):
         ax.legend(loc="upper right")
@@ -159,8 +162,11 @@ def plot_bars(labels, values, *, alt, title=None, xlabel="", ylabel="", number_f
             ax.set_yticks(places, names, parse_math=False)
             ax.invert_yaxis()
         else:
-            crowded = sum(heatmaps.text_width(n, 9) for n in names) > (width - 1) * 0.9
-            ax.set_xticks(places, names, parse_math=False, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+            room = (width - 1) / max(1, len(names)) - 0.1  # inches a label may take; long ones go on at a second line
+            names = [textwrap.fill(n, max(4, int(room / 0.078)), break_long_words=False) for n in names]
+            crowded = max(heatmaps.text_width(line, 9) for n in names for line in n.split("\n")) > room * 1.15
+            ax.set_xticks(places, names, parse_math=False, rotation=30 if crowded else 0, ha="right" if crowded else "center",
+                          rotation_mode="anchor" if crowded else "default")
         ax.grid(False, axis="y" if horizontal else "x")
         ax.margins(**{"x" if horizontal else "y": 0.14})
         if floor is not None:
@@ -190,11 +196,12 @@ def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None
             ax.text(j, i, text.format(matrix[i, j] + 0.0), ha="center", va="center", fontsize=size,
                     color=str(heatmaps.ink_on(rgba[i, j])))
     for axis, names, turn in ((ax.yaxis, row_labels, 0), (ax.xaxis, column_labels, None)):
-        if names is not None:
-            names = [drawn(str(n)) for n in names]
-            if turn is None:
-                turn = 0 if max(map(len, names)) <= 3 else 45
-            axis.set_ticks(range(len(names)), names, parse_math=False, rotation=turn)
+        if names is None:
+            axis.set_major_locator(MaxNLocator(integer=True))
+            continue
+        names = [drawn(str(n)) for n in names]
+        turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"} if turn is None and max(map(len, names)) > 4 else {}
+        axis.set_ticks(range(len(names)), names, parse_math=False, **turned)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(False)
