@@ -142,6 +142,12 @@ class Tensor:
     dtype = property(lambda self: self.data.dtype)
     is_leaf = property(lambda self: self._backward is None)
     T = property(lambda self: self.swapaxes(-1, -2))
+    parents = property(lambda self: self._parents)
+
+    @property
+    def operation(self):
+        """Name of the method or function that made this Tensor; empty for a leaf."""
+        return "" if self._backward is None else self._backward.__qualname__.split(".<locals>")[0].split(".")[-1]
 
     def item(self):
         """The one number inside, as a Python float or int."""
