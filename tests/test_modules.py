@@ -347,10 +347,18 @@ def test_N05_only_pre_norm_ends_with_a_norm(track):
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"width": 30, "heads": 4}, "30.*4"), ({"heads": 0}, "heads.*0"), ({"context": 0}, "context.*0"),
-     ({"dropout": 1.5}, "1.5"), ({"activation": "tanh"}, "relu, gelu.*'tanh'"), ({"wiring": "both"}, "pre, post.*'both'"),
-     ({"initial": "x"}, "small.*'x'"), ({"vocabulary_size": 0}, "vocabulary_size.*0"), ({"dropout": math.nan}, "nan")],
-)  # fmt: skip
+    [
+        ({"width": 30, "heads": 4}, "30.*4"),
+        ({"heads": 0}, "heads.*0"),
+        ({"context": 0}, "context.*0"),
+        ({"vocabulary_size": 0}, "vocabulary_size.*0"),
+        ({"dropout": 1.5}, "1.5"),
+        ({"dropout": math.nan}, "nan"),
+        ({"activation": "tanh"}, "relu, gelu.*'tanh'"),
+        ({"wiring": "both"}, "pre, post.*'both'"),
+        ({"initial": "x"}, "small.*'x'"),
+    ],
+)
 def test_wrong_configurations_are_refused_with_the_numbers(wrong, said):
     with pytest.raises(ValueError, match=said):
         GPTConfig(**{"vocabulary_size": 5, **wrong})
