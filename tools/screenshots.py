@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 
-import lab  # noqa: E402 - the harness lives beside the browser tests
+import lab  # noqa: E402, RUF100 - the harness lives beside the browser tests
 
 WIDTH, HEIGHT = 1080, 1480  # of the window; the notebook itself gets about 1000 × 1400
 

@@ -6,14 +6,14 @@ from lab import choose_theme, open_notebook, run_all, save, troubles
 
 CELLS = (
     "import numpy as np\nfrom course_lib.views import LivePlot, attention_view, plot_lines",
-    "scores = np.random.default_rng(0).normal(size=(2, 3, 5, 5))\n"
-    "allow = np.tril(np.ones((5, 5), dtype=bool))\n"
-    "e = np.where(allow, np.exp(scores), 0)\n"
-    "view = attention_view(e / e.sum(-1, keepdims=True), ['<b>bold</b>', 'a\"b', '$a^$', '\\n', '你'], allow=allow)\n"
-    "view",
+    ("scores = np.random.default_rng(0).normal(size=(2, 3, 5, 5))\n"
+     "allow = np.tril(np.ones((5, 5), dtype=bool))\n"
+     "e = np.where(allow, np.exp(scores), 0)\n"
+     "view = attention_view(e / e.sum(-1, keepdims=True), ['<b>bold</b>', 'a\"b', '$a^$', '\\n', '你'], allow=allow)\n"
+     "view"),
     "plot_lines({'square': np.arange(5.0) ** 2}, alt='A parabola: <i>0</i> to 16')",
-    "class History:\n    losses = []\n\nplot = LivePlot(every_seconds=0, alt='The loss falls')\nfor step in range(5):\n"
-    "    History.losses.append(1 / (1 + step))\n    plot.update(History)\nplot.close()",
+    ("class History:\n    losses = []\n\nplot = LivePlot(every_seconds=0, alt='The loss falls')\nfor step in range(5):\n"
+     "    History.losses.append(1 / (1 + step))\n    plot.update(History)\nplot.close()"),
 )
 
 
@@ -156,4 +156,4 @@ def test_saved_output_keeps_a_picture_and_words(page, server):
     assert {"application/vnd.jupyter.widget-view+json", "image/png", "text/plain"} == set(output.data)
     assert output.data["text/plain"].startswith("AttentionView(2 layers, 3 heads, 5 queries, 5 keys;")
     assert "5 queries (rows)" in output.metadata["image/png"]["alt"]
-    assert [o.data["text/plain"] for o in book.cells[3].outputs][0] == "Figure: The loss falls"
+    assert book.cells[3].outputs[0].data["text/plain"] == "Figure: The loss falls"
