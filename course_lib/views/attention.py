@@ -19,6 +19,10 @@ from .style import png_text
 from .tensors import checked_mask, checked_tokens, checked_weights
 
 TOP_KEYS = 5
+# JupyterLab takes arrow keys and letters from a list in an output as commands (x cuts the cell). This mark on the lists
+# keeps the keys for them; ipywidgets cannot set it, so the picture does when it has loaded.
+_KEEP_KEYS = ("this.closest('.attention-view')?.querySelectorAll('select')"
+              ".forEach(s =&gt; s.setAttribute('data-lm-suppress-shortcuts', 'true'))")
 
 
 def attention_view(weights, tokens, *, query_tokens=None, allow=None, layer=0, head=0, title=None, value_limits=(0, 1)):
@@ -65,6 +69,7 @@ class AttentionView(widgets.VBox):
         shown = [self._controls[name] for name, n in (("layer", layers), ("head", heads), ("query", 2)) if n > 1]
         self._image, self._status = widgets.HTML(), widgets.HTML()
         super().__init__([widgets.HBox(shown, layout={"flex_flow": "row wrap"}), self._image, self._status])
+        self.add_class("attention-view")
         self.layer, self.head = layer, head
         for name, control in self._controls.items():
             traitlets.link((self, name), (control, "value"))
@@ -81,7 +86,7 @@ class AttentionView(widgets.VBox):
 
     def _draw(self, _change=None):
         png = self._picture.png(self._matrix(), self._mask(), self._title(), self.query, quick=True)
-        self._image.value = (f'<img alt="{escaped(self.alternative_text())}" style="max-width: 100%" '
+        self._image.value = (f'<img alt="{escaped(self.alternative_text())}" onload="{_KEEP_KEYS}" style="max-width: 100%" '
                              f'width="{round(self._picture.width * 96)}" src="data:image/png;base64,{png_text(png)}">')
         self._status.value = f'<div role="status" aria-live="polite" style="line-height: 1.5">{escaped(self.reading())}</div>'
 

@@ -125,8 +125,8 @@ class HeadPicture:
             if max(q, k) <= NUMBERS_UP_TO:
                 self.numbers = [[ax.text(j, i, "", ha="center", va="center", fontsize=8.5) for j in range(k)] for i in range(q)]
             if max(q, k) <= 16:  # thin lines between the cells
-                ax.hlines(np.arange(0.5, q - 1), -0.5, k - 0.5, color=style.CARD, linewidth=0.8)
-                ax.vlines(np.arange(0.5, k - 1), -0.5, q - 0.5, color=style.CARD, linewidth=0.8)
+                ax.hlines(np.arange(0.5, q - 1), -0.5, k - 0.5, color=style.CARD, linewidth=0.8, zorder=0.5)
+                ax.vlines(np.arange(0.5, k - 1), -0.5, q - 0.5, color=style.CARD, linewidth=0.8, zorder=0.5)
             shade = {"facecolor": style.CARD, "alpha": FADE, "linewidth": 0, "zorder": 2.5}
             self.above, self.below = (ax.add_patch(Rectangle((-0.5, -0.5), k, 0, **shade)) for _ in range(2))
             self.frame = ax.add_patch(Rectangle((-0.5, 0), k, 1, fill=False, edgecolor=style.HIGHLIGHT, linewidth=2,

@@ -167,7 +167,7 @@ def guarded_page(browser, width=1280, height=1600, **options):
             route.abort()
 
     page.route("**/*", judge)
-    page.on("pageerror", lambda error: page.errors.append(f"script: {error}"))
+    page.on("pageerror", lambda error: page.errors.append(f"script: {error.stack or error}"))
     page.on("console", lambda message: page.errors.append(f"console: {message.text}") if message.type == "error" else None)
     return page
 
@@ -206,11 +206,17 @@ def run_all(page, timeout=300_000):
     wait_until_idle(page, timeout)
 
 
-def error_outputs(page):
-    """What cells that failed show: the last line of each traceback."""
-    cells = page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error'], "
-                         ".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']")
-    return [text.strip().splitlines()[-1] for text in cells.all_inner_texts() if text.strip()]
+def troubles(page):
+    """[(cell number from 0, last line)] of every traceback and every line on stderr that a code cell shows."""
+    return [tuple(pair) for pair in page.evaluate("""() => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
+        [...cell.querySelectorAll("[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']")]
+        .map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""")]
+
+
+def save(page):
+    """Save the notebook and wait until it is no longer marked as changed."""
+    command(page, "docmanager:save")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
 
 
 def choose_theme(page, name):
