@@ -95,3 +95,22 @@ MARKET_RECIPE = Recipe(
     rate=5e-3,
     final_rate=1e-4,
 )
+
+# The poet of notebook 00: characters of tinyshakespeare, small enough to ship (under 2 MB).
+SHAKESPEARE_RECIPE = Recipe(
+    corpus="tinyshakespeare",
+    unit="characters",
+    model_settings={
+        "context": 64,
+        "width": 96,
+        "heads": 4,
+        "layers": 4,
+        "activation": "gelu",
+        "residual_scaled": True,
+    },
+    steps=5000,
+    batch_size=32,
+    rate=3e-3,
+    final_rate=1e-4,
+    warmup=200,
+)
