@@ -48,6 +48,22 @@ def test_T03_rows_sum_to_one(track):
     assert_close(track.F.attention(q, k, v, scale=1.0)[1], [[0.25, 0.75], [0.5, 0.5]])
 
 
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_is_pytorchs(name, axis):
+    x, r = 3 * normal(2, 3, 4), normal(2, 3, 4, seed=1)
+    other = torch.tensor(x, requires_grad=True)
+    expected = getattr(referee, name)(other, axis)
+    (expected * torch.tensor(r)).sum().backward()
+    for track in (NUMPY, TORCH):
+        mine = track.leaf(x)
+        out = getattr(track.F, name)(mine, axis=axis)
+        assert_same(out, expected)
+        track.project(out, r).backward()
+        assert_same(grad(mine), grad(other))
+    assert gradient_check(lambda x: getattr(NUMPY.F, name)(x, axis), NUMPY.leaf(x)) < 1e-7
+
+
 # ------------------------------------------------------------------ loss
 
 

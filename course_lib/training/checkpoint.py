@@ -11,12 +11,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from .. import config as configs
-from ..text import tokenizers
+from ..text import CharTokenizer, WordTokenizer
 
 FORMAT = "gpt-twice 1"
 SHIPPED = Path(__file__).resolve().parents[2] / "data"
 SHIPPED_NAMES = ("market-gpt", "shakespeare-gpt")
-MODELS = {"FirstGPT": "FirstGPTConfig", "GPT": "GPTConfig"}
+MODELS = {"FirstGPT": configs.FirstGPTConfig, "GPT": configs.GPTConfig}
+TOKENIZERS = {"CharTokenizer": CharTokenizer, "WordTokenizer": WordTokenizer}
 
 
 @dataclasses.dataclass
@@ -75,17 +76,26 @@ def load_checkpoint(path, track="numpy"):
     try:
         with safe_open(path, "numpy") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
+            arrays = {key: file.get_tensor(key) for key in file.keys()}
+    except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     if about.get("format") != FORMAT:
         raise ValueError(f"{path} was not written by this course: its format is {about.get('format')!r}, not {FORMAT!r}")
-    models = importlib.import_module(f"course_lib.{track}_track.models")
-    model = getattr(models, about["model"])(getattr(configs, MODELS[about["model"]])(**about["config"]))
+    try:
+        return _build(about, arrays, importlib.import_module(f"course_lib.{track}_track.models"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged, its parts do not fit together: {type(error).__name__} {error}") from error
+
+
+def _build(about, arrays, models):
+    config = MODELS[about["model"]](**about["config"])
+    model = getattr(models, about["model"])(config)
     model.load_state(_part(arrays, "model."))
     if about["dropout"]:
         model.dropout.rng.bit_generator.state = about["dropout"]
-    tokenizer = getattr(tokenizers, about["tokenizer"])(about["vocabulary"])
+    tokenizer = TOKENIZERS[about["tokenizer"]](about["vocabulary"])
+    if len(tokenizer) != model.vocabulary_size:
+        raise ValueError(f"{len(tokenizer)} tokens in the vocabulary, {model.vocabulary_size} in the model")
     optimizer = None if about["optimizer"] is None else about["optimizer"] | _part(arrays, "optimizer.")
     return Checkpoint(model, tokenizer, optimizer, about["batches"], about["note"])
 
