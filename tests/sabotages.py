@@ -44,7 +44,9 @@ LIBRARY = {
         NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "attention"),
     "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
     "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "causal"),
-    "torch mask shifted by one": (TORCH + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
+    "torch mask shifted by one": (
+        TORCH + "functional.py", "torch.tril(torch.ones(size, size, dtype=torch.bool))",
+        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)", "causal"),
     "heads split by a bare reshape": (
         NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
     "torch heads split by a bare reshape": (
@@ -85,7 +87,8 @@ def source_change(pattern, new, where=compared):
 
 
 SABOTAGES["notebook: another seed"] = source_change(r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765")
-SABOTAGES["notebook: another learning rate"] = source_change(r"\b(rate|lr)=[\d.e-]+", r"\1=0.0123")
+SABOTAGES["notebook: another learning rate"] = source_change(
+    r"(?m)^((?! *def ).*\b(?:rate|lr)=)[\d.e-]+", r"\g<1>0.0123")
 
 
 @sabotage("notebook: a printed number changed")
