@@ -116,6 +116,10 @@ def test_the_entropy_by_counting_every_sentence():
         prefix_entropy.append(float(-(shares * np.log(shares)).sum()))
     np.testing.assert_allclose(np.diff(prefix_entropy), market_entropy_by_position(), atol=1e-9)
     assert market_entropy() == pytest.approx(math.log(len(sentences)) / market.SENTENCE_LENGTH, abs=1e-12)
+    characters = sum(len(WordTokenizer.join(s)) for s in sentences) / len(sentences)
+    assert market_entropy(per="character") == pytest.approx(math.log(len(sentences)) / characters, abs=1e-12)
+    with pytest.raises(ValueError, match="'line'"):
+        market_entropy(per="line")
 
 
 def test_the_entropy_against_the_counts_of_a_text():

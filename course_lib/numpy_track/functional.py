@@ -29,7 +29,7 @@ def linear(x, weight, bias=None):
         return (by_x, by_weight) if bias is None else (by_x, by_weight, grad.sum(axis=0))
 
     parents = (x, weight) if bias is None else (x, weight, bias)
-    return tracked(out.reshape(*x.shape[:-1], -1), parents, backward)
+    return tracked(out.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
 
 
 def relu(x):

@@ -102,14 +102,18 @@ class AdamW(Optimizer):
         self.flat.data -= scratch
 
     def state(self):
-        """What a later run needs to go on exactly: both means, the number of steps, the rate."""
+        """What a later run needs to go on exactly: both means, the number of steps, the rate; and what decays."""
         means = {"mean": self.mean.copy(), "square": self.square.copy()}
-        return {**means, "steps": self.steps, "rate": float(self.rate)}
+        return {**means, "steps": self.steps, "rate": float(self.rate), "decayed": self.decayed}
 
     def load_state(self, state):
-        """Go on from ``state``. Raises ValueError when it belongs to a model of another size."""
+        """Go on from ``state``. Raises ValueError when it belongs to another model or another kind of optimiser."""
+        if "mean" not in state:
+            raise ValueError(f"AdamW cannot go on from this state: it holds no means, only {', '.join(state)}")
         if np.shape(state["mean"]) != self.mean.shape:
             raise ValueError(f"this state is for {np.size(state['mean'])} numbers, the model has {self.mean.size}")
+        if state["decayed"] != self.decayed:  # then the vector is in another order
+            raise ValueError(f"in this state {state['decayed']} numbers decay, here {self.decayed}")
         self.mean[...], self.square[...] = state["mean"], state["square"]
         self.steps, self.rate = int(state["steps"]), float(state["rate"])
 

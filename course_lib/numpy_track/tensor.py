@@ -41,9 +41,16 @@ def unbroadcast(grad, shape):
 
 
 def tracked(data, parents, backward):
-    """A Tensor made by an operation: it remembers ``parents`` and ``backward`` if any parent wants a gradient."""
+    """A Tensor made by an operation: it remembers ``parents`` and ``backward`` if any parent wants a gradient.
+
+    Raises TypeError when a parent has another precision than ``data``: NumPy mixes float32 and float64 in silence.
+    """
     out = Tensor.__new__(Tensor)
     out.data = data if type(data) is np.ndarray else np.asarray(data)
+    for parent in parents:
+        if parent.data.dtype != out.data.dtype and parent.data.dtype.kind == "f":
+            met = " and ".join(sorted({str(p.data.dtype) for p in parents}))
+            raise TypeError(f"two precisions meet: {met}; convert one of them first")
     out.grad, out._retain = None, False
     out.requires_grad = _recording and any(parent.requires_grad for parent in parents)
     out._parents, out._backward = (parents, backward) if out.requires_grad else ((), None)
@@ -107,7 +114,7 @@ class Tensor:
                 node.grad = np.array(grad) if node.grad is None else node.grad.__iadd__(grad)
             if node._backward is None:
                 continue
-            for parent, contribution in zip(node._parents, node._backward(grad)):
+            for parent, contribution in zip(node._parents, node._backward(grad), strict=True):
                 if parent.requires_grad:
                     key = id(parent)
                     arrived[key] = arrived[key] + contribution if key in arrived else contribution
@@ -142,6 +149,12 @@ class Tensor:
     dtype = property(lambda self: self.data.dtype)
     is_leaf = property(lambda self: self._backward is None)
     T = property(lambda self: self.swapaxes(-1, -2))
+    parents = property(lambda self: self._parents)
+
+    @property
+    def operation(self):
+        """Name of the method or function that made this Tensor; empty for a leaf."""
+        return "" if self._backward is None else self._backward.__qualname__.split(".<locals>")[0].split(".")[-1]
 
     def item(self):
         """The one number inside, as a Python float or int."""
@@ -193,14 +206,10 @@ class Tensor:
 
     # ---------------------------------------------------------------- arithmetic
     def operand(self, other):
-        """``other`` as a Tensor of this one's precision."""
-        if isinstance(other, Tensor):
-            if other.dtype != self.dtype and other.dtype.kind == self.dtype.kind == "f":
-                raise TypeError(f"two precisions meet: {self.dtype} and {other.dtype}; convert one of them first")
-            return other
-        if self.dtype.kind == "f":
-            return Tensor(np.asarray(other, self.dtype))
-        return Tensor(other)
+        """``other`` as a Tensor: numbers, arrays and integers take this one's precision, float Tensors keep theirs."""
+        if isinstance(other, Tensor) and other.dtype.kind == "f" or self.dtype.kind != "f":
+            return other if isinstance(other, Tensor) else Tensor(other)
+        return Tensor(np.asarray(_array(other), self.dtype))
 
     def __add__(self, other):
         other = self.operand(other)
@@ -236,11 +245,14 @@ class Tensor:
         return tracked(self.data / other.data, (self, other), backward)
 
     def __pow__(self, power):
+        if isinstance(power, np.generic):
+            power = power.item()  # a NumPy number would bring its own precision along
         if not isinstance(power, (int, float)):
             raise TypeError(f"the exponent must be a plain number, not {type(power).__name__}")
 
         def backward(grad):
-            return (grad * (power * self.data ** (power - 1)),)
+            slope = power * self.data ** (power - 1) if power else np.zeros_like(self.data)  # 0 also at x = 0
+            return (grad * slope,)
 
         return tracked(self.data**power, (self,), backward)
 
@@ -260,7 +272,7 @@ class Tensor:
         return tracked(self.data @ other.data, (self, other), backward)
 
     def __neg__(self):
-        return self * -1.0
+        return self * -1
 
     def __radd__(self, other):
         return self.operand(other) + self
@@ -357,8 +369,10 @@ def _with_axes(grad, axis, keepdims):
 
 
 def Parameter(array):
-    """A leaf that is trained: a Tensor with a gradient, made from an array of floats."""
-    return Tensor(array, requires_grad=True)
+    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats."""
+    leaf = Tensor(array, requires_grad=True)
+    leaf.data = leaf.data.copy()  # training must not change the array of the caller
+    return leaf
 
 
 def from_numpy(array):

@@ -4,7 +4,7 @@ from .byte_pairs import apply_merges, count_pairs, learn_merges, merge_pair, mos
 from .corpora import Corpus, CorpusUnavailable, data_folder, load_corpus, read_text
 from .download import shakespeare_or_market
 from .market import market_entropy, market_entropy_by_position, market_text
-from .tokenizers import CharTokenizer, WordTokenizer, tokenizer_from
+from .tokenizers import CharTokenizer, WordTokenizer
 from .windows import Batches, sequential_batches, split_by_position, windows
 
 __all__ = [
@@ -27,6 +27,5 @@ __all__ = [
     "sequential_batches",
     "shakespeare_or_market",
     "split_by_position",
-    "tokenizer_from",
     "windows",
 ]

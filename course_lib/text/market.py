@@ -102,10 +102,26 @@ def market_entropy_by_position() -> np.ndarray:
     return entropy
 
 
-def market_entropy() -> float:
-    """The entropy of the language in nats per token: the loss that no model can beat.
+def market_entropy(per: str = "word") -> float:
+    """The entropy of the language in nats per word token, or per character: the loss that no model can beat.
 
-    >>> round(market_entropy(), 4)
-    0.5767
+    A line has ln(number of lines) nats, since all lines are equally likely. Shared out over its 19 tokens that is the
+    floor for a model of words, over its mean number of characters the floor for a model of characters.
+
+    >>> round(market_entropy(), 4), round(market_entropy(per="character"), 4)
+    (0.5767, 0.131)
     """
-    return float(market_entropy_by_position().mean())
+    line = float(market_entropy_by_position().sum())
+    if per == "word":
+        return line / SENTENCE_LENGTH
+    if per == "character":
+        return line / _mean_line_length()
+    raise ValueError(f"per must be 'word' or 'character', got {per!r}")
+
+
+def _mean_line_length() -> float:
+    """The mean number of characters of a line: its fixed words, and the mean length of each choice."""
+    fixed = len(sentence("", "", "", "", "", "")) - len("He")  # without a name the pronoun is "He"
+    names = sum(len(name) + len("She" if name in SHE else "He") for name in NAMES) / len(NAMES)
+    choices = (BUYING, THINGS, THINGS, GOOD + BAD, TESTING, THINGS)  # three things: bought, not bought, meant
+    return fixed + names + sum(sum(map(len, words)) / len(words) for words in choices)

@@ -14,7 +14,6 @@ class Tokenizer:
     A subclass says how text is cut into tokens (`split`) and put together again (`join`).
     """
 
-    kind = ""
     unit = "token"
 
     def __init__(self, vocabulary: Sequence[str]):
@@ -51,10 +50,10 @@ class Tokenizer:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
             return NotImplemented
-        return (self.kind, self.vocabulary) == (other.kind, other.vocabulary)
+        return (type(self), self.vocabulary) == (type(other), other.vocabulary)
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.vocabulary))
+        return hash((type(self), self.vocabulary))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} tokens)"
@@ -113,7 +112,6 @@ class CharTokenizer(Tokenizer):
     'hello'
     """
 
-    kind = "characters"
     unit = "character"
 
     @staticmethod
@@ -142,7 +140,6 @@ class WordTokenizer(Tokenizer):
     'Ming bought pears, not apples.\n'
     """
 
-    kind = "words"
     unit = "word"
 
     @staticmethod
@@ -168,14 +165,6 @@ class WordTokenizer(Tokenizer):
             pieces.append(token)
             line_start = token == "\n"
         return "".join(pieces)
-
-
-def tokenizer_from(kind: str, vocabulary: Sequence[str]) -> Tokenizer:
-    """The tokenizer of a kind, `characters` or `words`, with a stored vocabulary: what a checkpoint needs to come back."""
-    for tokenizer in (CharTokenizer, WordTokenizer):
-        if tokenizer.kind == kind:
-            return tokenizer(vocabulary)
-    raise ValueError(f"unknown kind of tokenizer {kind!r}: known are {CharTokenizer.kind!r} and {WordTokenizer.kind!r}")
 
 
 def _places(places: list[int]) -> str:

@@ -20,7 +20,7 @@ def linear(x, weight, bias=None):
 
 def relu(x):
     """``max(x, 0)``; the gradient at 0 is 0."""
-    return x.clamp(min=0) if not x.requires_grad else x * (x > 0)
+    return x.masked_fill(x <= 0, 0)
 
 
 def gelu(x, approximate="tanh"):
@@ -49,7 +49,8 @@ def softmax(x, axis=-1):
 
 def log_softmax(x, axis=-1):
     """``x - log Σ exp(x)`` along ``axis``."""
-    return x - torch.logsumexp(x, axis, keepdim=True)
+    shifted = x - x.detach().amax(axis, keepdim=True)
+    return shifted - torch.logsumexp(shifted, axis, keepdim=True)
 
 
 def layer_norm(x, gain, bias, epsilon=1e-5):
@@ -79,7 +80,7 @@ def embedding(table, ids):
     Raises IndexError for an id outside 0 ... V - 1, TypeError for ids that are not integers.
     """
     ids = check_ids(ids, table.shape[0])
-    return table.index_select(0, _indices(ids)).reshape(*ids.shape, -1)
+    return table.index_select(0, _indices(ids)).reshape(*ids.shape, table.shape[1])
 
 
 def dropout(x, p, rng, training=True):

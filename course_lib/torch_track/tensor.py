@@ -10,7 +10,7 @@ __all__ = ["Parameter", "Tensor", "concatenate", "from_numpy", "no_grad"]
 
 
 def Parameter(array):
-    """A leaf that is trained: a Tensor with a gradient, made from an array of floats."""
+    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats."""
     return torch.tensor(array).requires_grad_()
 
 

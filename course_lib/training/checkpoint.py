@@ -14,6 +14,8 @@ from .. import config as configs
 from ..text import tokenizers
 
 FORMAT = "gpt-twice 1"
+SHIPPED = Path(__file__).resolve().parents[2] / "data"
+SHIPPED_NAMES = ("market-gpt", "shakespeare-gpt")
 MODELS = {"FirstGPT": "FirstGPTConfig", "GPT": "GPTConfig"}
 
 
@@ -62,11 +64,11 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
 def load_checkpoint(path, track="numpy"):
     """Read a checkpoint into a model of ``track`` ("numpy" or "torch"), whichever track wrote it. Returns a Checkpoint.
 
-    Raises FileNotFoundError, or ValueError that says what is wrong with the file.
+    ``path`` is a file, or the name of a model that ships with the course: "market-gpt", "shakespeare-gpt". Raises FileNotFoundError, or ValueError that says what is wrong with the file.
     """
     if track not in ("numpy", "torch"):
         raise ValueError(f"track must be 'numpy' or 'torch', not {track!r}")
-    path = Path(path)
+    path = SHIPPED / f"{path}.safetensors" if path in SHIPPED_NAMES else Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:

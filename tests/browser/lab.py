@@ -1,0 +1,225 @@
+"""JupyterLab on the loopback address and a headless Chromium that runs notebooks in it; nothing else is contacted.
+
+with running_lab(folder) as server, chromium() as browser:
+    page = open_notebook(browser, server, "03.ipynb")
+    run_all(page)
+    assert page.outside == [] and page.errors == []
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSER_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+                     "--disable-component-update", "--disable-sync", "--hide-scrollbars"]
+SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+    "@jupyterlab/completer-extension:manager": {"autoCompletion": False},
+    "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
+    "@jupyterlab/apputils-extension:themes": {"theme": "JupyterLab Light"},
+}
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+
+
+@dataclass
+class Server:
+    url: str
+    token: str
+    folder: Path
+
+
+def chromium_path():
+    """The system's Chromium or Chrome, or None. Playwright's own download is not used."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+    places = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium")
+    found = [shutil.which(name) for name in names] + [place for place in places if Path(place).exists()]
+    return os.environ.get("COURSE_CHROMIUM") or next((path for path in found if path), None)
+
+
+def why_not():
+    """The reason why browser tests cannot run here, or None."""
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "Playwright's Python package is not installed: pip install playwright"
+    try:
+        import jupyterlab  # noqa: F401
+    except ImportError:
+        return "JupyterLab is not installed"
+    return None if chromium_path() else "no Chromium or Chrome found on this machine (Debian: apt-get install chromium)"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running_lab(folder, settings=None, timeout=60):
+    """A JupyterLab with a token on a free port, its root in `folder`, blind to the user's configuration."""
+    home = Path(tempfile.mkdtemp(prefix="course-lab-"))
+    process = None
+    try:
+        server = Server(f"http://127.0.0.1:{free_port()}", secrets.token_hex(16), Path(folder).resolve())
+        process = _start(server, home, {**SETTINGS, **(settings or {})})
+        _wait_for(server, process, home / "lab.log", timeout)
+        yield server
+    finally:
+        if process is not None:
+            _stop(server, process)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _start(server, home, settings):
+    for name, values in settings.items():
+        package, plugin = name.split(":")
+        file = home / "settings" / package / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
+    (home / "config" / "labconfig").mkdir(parents=True)
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    environment = {
+        **threads, **os.environ, "JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "run"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"), "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={server.url.rsplit(':', 1)[1]}",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={server.token}", f"--ServerApp.root_dir={server.folder}",
+        "--ServerApp.allow_root=True", "--ServerApp.terminals_enabled=False", "--LabApp.news_url=None",
+        "--LabApp.expose_app_in_browser=True", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+    ]
+    with contextlib.suppress(ValueError):  # a SIGTERM would skip `finally` and leave the server behind
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with open(home / "lab.log", "w", encoding="utf-8") as log:
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=server.folder)
+
+
+def _wait_for(server, process, log, timeout):
+    end = time.monotonic() + timeout
+    while True:
+        if process.poll() is not None:
+            raise RuntimeError("JupyterLab stopped:\n" + log.read_text(encoding="utf-8", errors="replace")[-3000:])
+        try:
+            with urllib.request.urlopen(f"{server.url}/api/status?token={server.token}", timeout=2) as answer:
+                answer.read()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def _stop(server, process):
+    """Ask it to stop, kernels included; after ten seconds end the process itself."""
+    with contextlib.suppress(OSError):
+        request = urllib.request.Request(f"{server.url}/api/shutdown?token={server.token}", method="POST")
+        urllib.request.urlopen(request, timeout=5).close()
+    for end in (lambda: None, process.terminate, process.kill):
+        end()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+            return
+
+
+@contextlib.contextmanager
+def chromium():
+    """A headless browser: the system's Chromium, driven by Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=BROWSER_ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def guarded_page(browser, width=1280, height=1600, **options):
+    """A page that refuses and records what leaves the loopback address, and collects script and console errors."""
+    page = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options).new_page()
+    page.outside, page.errors = [], []
+
+    def judge(route):
+        url = route.request.url
+        if url.startswith(("http://127.0.0.1", "blob:", "data:")):
+            route.continue_()
+        else:
+            page.outside.append(url)
+            route.abort()
+
+    page.route("**/*", judge)
+    page.on("pageerror", lambda error: page.errors.append(f"script: {error.stack or error}"))
+    page.on("console", lambda message: page.errors.append(f"console: {message.text}") if message.type == "error" else None)
+    return page
+
+
+def open_notebook(browser, server, path, **options):
+    """The notebook in a workspace of its own, its kernel ready."""
+    page = guarded_page(browser, **options)
+    page.goto(f"{server.url}/lab/workspaces/w{secrets.token_hex(4)}/tree/{path}?reset&token={server.token}")
+    page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=60_000)
+    page.locator(".jp-NotebookPanel:visible .jp-Notebook").wait_for(timeout=60_000)
+    wait_until_idle(page)
+    return page
+
+
+def wait_until_idle(page, timeout=60_000):
+    """Until the kernel exists and does nothing: the indicator alone says "idle" for a second before there is a kernel."""
+    page.wait_for_function("""() => {
+        const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
+        const dot = panel?.querySelector('.jp-Notebook-ExecutionIndicator'), name = panel?.querySelector('.jp-KernelName');
+        return dot && dot.dataset.status === 'idle' && name && name.textContent !== 'No Kernel'; }""", timeout=timeout)
+
+
+def command(page, name, **arguments):
+    """Run one of JupyterLab's commands."""
+    page.evaluate("([name, values]) => window.jupyterapp.commands.execute(name, values)", [name, arguments])
+
+
+def run_all(page, timeout=300_000):
+    """Run all cells from the menu and wait until each code cell that has a text has its number."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.wait_for_function(r"""() => [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')].every(cell => {
+        const prompt = cell.querySelector('.jp-InputPrompt').textContent.trim();
+        return /^\[\d+\]:?$/.test(prompt) || (prompt !== '[*]:' && !cell.querySelector('.cm-content')?.textContent.trim()); })""",
+                           timeout=timeout)
+    wait_until_idle(page, timeout)
+
+
+def troubles(page):
+    """[(cell number from 0, last line)] of every traceback and every line on stderr that a code cell shows."""
+    return [tuple(pair) for pair in page.evaluate("""() => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
+        [...cell.querySelectorAll("[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']")]
+        .map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""")]
+
+
+def save(page):
+    """Save the notebook and wait until it is no longer marked as changed."""
+    command(page, "docmanager:save")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+
+
+def choose_theme(page, name):
+    """Switch to the "light" or the "dark" theme and wait for it."""
+    command(page, "apputils:change-theme", theme=THEMES[name])
+    page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "light").lower())

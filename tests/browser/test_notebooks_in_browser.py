@@ -1,0 +1,44 @@
+"""Every notebook is opened in JupyterLab in a real browser and run to its last cell, with no network but loopback."""
+
+import nbformat
+import pytest
+from lab import ROOT, open_notebook, run_all, troubles
+
+NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs_in_the_browser(name, server, browser):
+    book = nbformat.read(ROOT / "notebooks" / name, as_version=4)
+    meant = {n for n, cell in enumerate(book.cells) if "raises-exception" in cell.metadata.get("tags", [])}
+    page = open_notebook(browser, server, f"notebooks/{name}")
+    try:
+        run_all(page, timeout=600_000)
+        seen = troubles(page)
+        assert [trouble for trouble in seen if trouble[0] not in meant] == []
+        assert meant <= {n for n, _ in seen}, "a cell that promises an error shows none"
+        assert page.outside == [], "the notebook asked for something outside this machine"
+        assert page.errors == []
+        sizes = page.evaluate("() => [...document.querySelectorAll('.jp-Notebook img')].map(i => [i.complete, i.naturalWidth])")
+        assert all(complete and width > 0 for complete, width in sizes), "a picture does not load"
+    finally:
+        page.context.close()
+
+
+def test_the_harness_notices(server, browser):
+    """An exception, a warning, a request to the outside and a script error are all seen: the tests here can fail."""
+    book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    book.cells = [nbformat.v4.new_code_cell(source) for source in (
+        "from IPython.display import HTML, display",
+        "display(HTML('<img alt=\"\" src=\"https://example.org/a.png\">'))",
+        "display(HTML('<script>console.error(\"on purpose\")</script>'))",
+        "import sys; print('a warning', file=sys.stderr)", "1 / 0")]
+    nbformat.write(book, server.folder / "broken.ipynb")
+    page = open_notebook(browser, server, "broken.ipynb")
+    try:
+        run_all(page)
+        assert troubles(page) == [(3, "a warning"), (4, "ZeroDivisionError: division by zero")]
+        assert set(page.outside) == {"https://example.org/a.png"}
+        assert any("on purpose" in error for error in page.errors)
+    finally:
+        page.context.close()
