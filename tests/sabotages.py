@@ -57,6 +57,9 @@ LIBRARY = {
         NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "embedding"),
     "LayerNorm backward without the mean": (
         NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "layer_norm"),
+    "attention view shows the transpose": (
+        "course_lib/views/attention.py", "return self.weights[self.layer, self.head]",
+        "return self.weights[self.layer, self.head].T", "attention_view"),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "backward"),
     "gradients overwrite": (
         NUMPY + "tensor.py", "arrived[key] + contribution if key in arrived else contribution", "contribution",
@@ -358,4 +361,4 @@ def _(copy):
 
 
 # What only exercises can show, once they exist: a starter that holds the answer, a check weakened, the decisive
-# assertion of a check dropped, a solution broken. And with the attention view: a view that shows other data.
+# assertion of a check dropped, a solution broken.
