@@ -296,7 +296,7 @@ def test(args):
     python = set_up("test")
     start = time.monotonic()
     env = course_environment(**THREADS)
-    style = call([python, "-m", "ruff", "check", "."], cwd=str(ROOT), env=env)
+    style = call([python, "-m", "ruff", "check", "--output-format=concise", "."], cwd=str(ROOT), env=env)
     tests = call([python, "-m", "pytest"] + args, cwd=str(ROOT), env=env)
     seconds = time.monotonic() - start
     verdict = "failed (pytest)" if tests else "failed (ruff)" if style else "passed"

@@ -57,7 +57,7 @@ def tracked(data, parents, backward):
     return out
 
 
-def _used_up(grad):
+def used_up(grad):
     raise RuntimeError("backward() was already called through this graph and has freed it: compute the result again")
 
 
@@ -118,7 +118,7 @@ class Tensor:
                 if parent.requires_grad:
                     key = id(parent)
                     arrived[key] = arrived[key] + contribution if key in arrived else contribution
-            node._parents, node._backward = (), _used_up
+            node._parents, node._backward = (), used_up
 
     def topological_order(self):
         """Every Tensor that this one was made from, parents before children. A stack, not recursion: graphs are deep."""
@@ -129,8 +129,8 @@ class Tensor:
                 order.append(node)
             elif id(node) not in seen:
                 seen.add(id(node))
-                if node._backward is _used_up:
-                    _used_up(None)
+                if node._backward is used_up:
+                    used_up(None)
                 stack.append((node, True))
                 stack.extend((parent, False) for parent in node._parents if parent.requires_grad)
         return order

@@ -34,7 +34,7 @@ def plot_graph(result, names, *, alt, width=None, height=None):
             x, y = places[id(node)]
             for parent in parents[id(node)]:
                 px, py = places[id(parent)]
-                ax.annotate("", (x - 0.36, y), (px + 0.36, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1})
+                ax.annotate("", (x - 0.24, y), (px + 0.24, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1})
             title = names.get(id(node), operations[id(node)] or "number")
             value = f"{title}\n{_number(node.data)}"
             value += "" if node.grad is None else f"\ngrad {_number(node.grad)}"
