@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 import subprocess
 import sys
 import types
@@ -422,3 +423,23 @@ def test_views_import_neither_torch_nor_pyplot():
 def test_missing_ipywidgets_says_how_to_install_it_where():
     done = in_a_new_python("import sys; sys.modules['ipywidgets'] = None\nimport course_lib.views")
     assert f'"{sys.executable}" -m pip install ipywidgets' in done.stderr
+
+
+def test_a_strictly_cleaned_page_still_has_picture_and_words(shown):
+    """nbconvert's sanitize_html, as on GitHub: no script, no style; the words become a caption."""
+    exporters = pytest.importorskip("nbconvert.exporters")
+    nbformat = pytest.importorskip("nbformat")
+    MAKERS["bars"]("Four bars & a <b>")
+    view = attention_view(softmax_rows(2, 3, 3), ["a", "<b>", "c"])
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell("", execution_count=1, outputs=[])]
+    for thing in (*shown, view):
+        bundle = thing._repr_mimebundle_()
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        data.pop("application/vnd.jupyter.widget-view+json", None)  # committed notebooks carry no live widget
+        book.cells[0].outputs.append(nbformat.v4.new_output("display_data", data=data, metadata=metadata))
+    page, _ = exporters.HTMLExporter(sanitize_html=True, exclude_input=True).from_notebook_node(book)
+    page = page[page.index("<body"):]
+    assert page.count("data:image/png;base64,") == 2
+    assert re.search("<em[^>]*>Figure: Four bars &amp; a &lt;b&gt;</em>", page)
+    assert "&lt;em" not in page, "the markup itself would be shown"

@@ -26,7 +26,8 @@ def slices(page, folder, name, theme):
     page.wait_for_timeout(400)
     pane = page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer")
     box = pane.bounding_box()
-    total = pane.evaluate("e => e.scrollHeight")
+    total = int(pane.evaluate("""e => Math.max(...[...e.querySelectorAll('.jp-Cell')].map(c => c.getBoundingClientRect().bottom))
+        - e.getBoundingClientRect().top + e.scrollTop"""))  # JupyterLab lets one scroll far beyond the last cell
     step = int(box["height"]) - 40  # a little overlap, so that no line is cut in both pictures
     tops = list(range(0, max(1, total - 40), step))
     for n, top in enumerate(tops, start=1):

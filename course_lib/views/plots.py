@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from . import heatmaps, style
 from .labels import drawn, escaped
 
-# Out of sight, yet read aloud. JupyterLab's class survives its own cleaning, the style serves other pages.
+# Out of sight, yet read aloud. JupyterLab's class survives its own cleaning, the style serves other pages; <em> is one of
+# the few tags that nbconvert's strict cleaning keeps (a <p> would be shown as text).
 _HIDDEN = ('class="jp-sr-only" style="position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; '
            'clip-path: inset(50%); white-space: nowrap"')
 
@@ -46,7 +47,7 @@ class Words:
         return self.alt
 
     def _repr_mimebundle_(self, **_keywords):
-        return {"text/html": f"<p {_HIDDEN}>Figure: {escaped(self.alt)}</p>", "text/plain": self.alt}
+        return {"text/html": f"<em {_HIDDEN}>Figure: {escaped(self.alt)}</em>", "text/plain": self.alt}
 
 
 def picture(fig, alt):
@@ -163,7 +164,8 @@ def plot_bars(labels, values, *, alt, title=None, xlabel="", ylabel="", number_f
             ax.invert_yaxis()
         else:
             room = (width - 1) / max(1, len(names)) - 0.1  # inches a label may take; long ones go on at a second line
-            names = [textwrap.fill(n, max(4, int(room / 0.078)), break_long_words=False) for n in names]
+            names = [textwrap.fill(n.replace("+ ", "+\u00a0"), max(4, int(room / 0.078)), break_long_words=False,
+                                   break_on_hyphens=False) for n in names]
             crowded = max(heatmaps.text_width(line, 9) for n in names for line in n.split("\n")) > room * 1.15
             ax.set_xticks(places, names, parse_math=False, rotation=30 if crowded else 0, ha="right" if crowded else "center",
                           rotation_mode="anchor" if crowded else "default")

@@ -114,9 +114,9 @@ def test_accessibility_tree_names_everything(page):
     tree = page.locator(".jp-OutputArea-output").first.aria_snapshot()
     for line in ('combobox "Layer"', 'combobox "Head"', 'combobox "Query"', "img", "status"):
         assert line in tree, tree
-    words = page.locator(".jp-OutputArea p.jp-sr-only").all_text_contents()
+    words = page.locator(".jp-OutputArea em.jp-sr-only").all_text_contents()
     assert words == ["Figure: A parabola: <i>0</i> to 16", "Figure: The loss falls"]
-    box = page.locator(".jp-OutputArea p.jp-sr-only").first.bounding_box()
+    box = page.locator(".jp-OutputArea em.jp-sr-only").first.bounding_box()
     assert box["width"] <= 1 and box["height"] <= 1, "the line for screen readers must not be seen"
 
 
