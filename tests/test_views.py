@@ -347,7 +347,7 @@ def test_losses_are_drawn_as_they_are():
     pale, strong, floor = ax.lines
     np.testing.assert_array_equal(pale.get_ydata(), losses)
     np.testing.assert_array_equal(pale.get_xdata(), np.arange(1, 401))
-    np.testing.assert_allclose(strong.get_ydata(), [losses[max(0, n - 9): n + 1].mean() for n in range(400)])
+    np.testing.assert_allclose(strong.get_ydata(), [losses[max(0, n - 5): n + 6].mean() for n in range(400)])
     assert floor.get_ydata()[0] == 0.5
     ax = axes()
     plots.draw_losses(ax, {"run": losses}, smooth=1)

@@ -88,7 +88,7 @@ class HeadPicture:
         cell = min(0.5, 5.0 / max(q, k))
         points = min(10.0, max(6.5, cell * 72 * 0.72))
         step = math.ceil(points * 1.05 / 72 / cell)  # leave labels out where they would overlap
-        left = max(text_width(r, points) for r in rows) + 0.5
+        left = max(text_width(r, points) for r in rows) + 0.58
         longest = max(text_width(c, points) for c in columns)
         turn = 0 if longest < cell * 0.9 else 45 if cell > 0.25 else 90
         name_height = {0: 0.2, 45: 0.14 + longest * 0.71, 90: 0.06 + longest}[turn]

@@ -100,14 +100,14 @@ def plot_lines(lines, x=None, *, alt, title=None, xlabel="", ylabel="", log_x=Fa
 
 
 def smoothed(values, window):
-    """Mean over the last `window` values (fewer at the start).
+    """Mean over `window` steps with each step in their middle; at the ends over those that exist.
 
-    >>> smoothed([1, 2, 3, 6], 2).tolist()
-    [1.0, 1.5, 2.5, 4.5]
+    >>> smoothed([1, 2, 3, 6, 9], 3).round(2).tolist()
+    [1.5, 2.0, 3.67, 6.0, 7.5]
     """
     sums = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
-    ends = np.arange(1, len(sums))
-    starts = np.maximum(0, ends - window)
+    here, half = np.arange(len(sums) - 1), window // 2
+    starts, ends = np.maximum(0, here - half), np.minimum(len(here), here + half + 1)
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
