@@ -1,8 +1,9 @@
 """Pictures and widgets: the attention view, the course's figures, the live loss curve. No network, no CDN."""
 
 from .attention import AttentionView, attention_view
+from .graphs import plot_graph
 from .live import LivePlot
 from .plots import figure, plot_bars, plot_heatmap, plot_lines, plot_losses, show
 
-__all__ = ["AttentionView", "LivePlot", "attention_view", "figure", "plot_bars", "plot_heatmap", "plot_lines", "plot_losses",
+__all__ = ["AttentionView", "LivePlot", "attention_view", "figure", "plot_bars", "plot_graph", "plot_heatmap", "plot_lines", "plot_losses",
            "show"]

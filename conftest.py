@@ -1,0 +1,44 @@
+"""pytest set-up: notebooks as tests (strict nbval, one thread, no network), and what the summary says about them."""
+
+from collections import Counter
+
+import pytest
+from nbval.plugin import IPyNbCell
+
+from tools import nb, nbval_strict, no_network
+
+nb.kernel_environment()
+nbval_strict.install()
+
+
+def pytest_configure(config):
+    if config.option.nbval_sanitize_with is None:  # in addopts it would be relative to the caller's folder
+        config.option.nbval_sanitize_with = str(nb.ROOT / "nbval_sanitize.cfg")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """No test of this process leaves the machine. (Kernels have their own guard: see tools/nb.py.)"""
+    no_network.forbid(not isinstance(item, IPyNbCell))
+    try:
+        return (yield)
+    finally:
+        no_network.forbid(False)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many cells were compared, why others were not, and the seconds of each notebook. Works under xdist too."""
+    reports = [r for group in terminalreporter.stats.values() for r in group if getattr(r, "when", "") == "call"]
+    properties = [p for r in reports for p in r.user_properties]
+    reasons = Counter(why for name, why in properties if name == "notebook cell")
+    times = sorted(tuple(value) for name, value in properties if name == "notebook seconds")
+    if not reasons:
+        return
+    terminalreporter.section("notebooks")
+    compared = reasons.pop("", 0)
+    terminalreporter.write_line(f"{compared + reasons.total()} cells run, outputs of {compared} compared")
+    for why, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} run but not compared: {why}")
+    for name, seconds, allowed in times:
+        over = "   OVER BUDGET" if seconds > allowed else ""
+        terminalreporter.write_line(f"{name:32} {seconds:6.1f} s of {allowed:3d} s{over}")

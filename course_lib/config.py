@@ -1,0 +1,66 @@
+"""The sizes and choices of each model, as small dataclasses that both tracks and the checkpoints share."""
+
+from dataclasses import dataclass
+
+from .initial import SCHEMES
+
+WIRINGS = ("pre", "post", "residual", "plain")
+
+
+def _positive(config, *names):
+    for name in names:
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
+
+
+def _one_of(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+@dataclass(frozen=True)
+class FirstGPTConfig:
+    """The first GPT of the course: attention without query, key and value, no residual, no LayerNorm."""
+
+    vocabulary_size: int  # V
+    context: int = 32  # T, the longest window
+    width: int = 64  # C
+    layers: int = 2  # L
+    causal: bool = False  # may a position look only back?
+    output_projection: bool = True  # a matrix after the attention
+    initial: str = "scaled"  # see course_lib.initial
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        _positive(self, "vocabulary_size", "context", "width")
+        _one_of("initial", self.initial, SCHEMES)
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The GPT of the course. The defaults are the decoder-only Transformer of notebook 08."""
+
+    vocabulary_size: int  # V
+    context: int = 8  # T, the longest window
+    width: int = 32  # C
+    heads: int = 4  # H; the head size is D = C / H
+    layers: int = 3  # L
+    activation: str = "relu"  # of the MLP: relu, gelu (tanh form), or none for no MLP at all
+    wiring: str = "pre"  # pre: x + f(norm(x)); post: norm(x + f(x)); residual: x + f(x); plain: f(x)
+    causal: bool = True  # may a position look only back?
+    positions: bool = True  # a learned vector for each position
+    tied: bool = False  # does the head share the token table?
+    residual_scaled: bool = False  # matrices that write into the residual stream start smaller by √(2 L)
+    dropout: float = 0.0
+    initial: str = "small"  # see course_lib.initial
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        _positive(self, "vocabulary_size", "context", "width", "heads")
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
+        if not 0 <= self.dropout <= 1:
+            raise ValueError(f"dropout must be between 0 and 1, not {self.dropout}")
+        _one_of("activation", self.activation, ("relu", "gelu", "none"))
+        _one_of("wiring", self.wiring, WIRINGS)
+        _one_of("initial", self.initial, SCHEMES)

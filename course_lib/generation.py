@@ -1,0 +1,55 @@
+"""Text from a model: one token after the other, for models of both tracks."""
+
+import numpy as np
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """Probabilities of the next token from its ``logits`` (V,), as float64 that sums to 1.
+
+    temperature: logits are divided by it; below 1 the likely gets likelier, and 0 means greedy (all on the largest).
+    top_k: only the k most likely tokens stay (more than V means V). Raises ValueError for temperature < 0 or k < 1.
+
+    >>> next_probabilities(np.array([1.0, 3.0, 2.0]), temperature=0)
+    array([0., 1., 0.])
+    """
+    logits = np.asarray(logits, np.float64)
+    if not np.isfinite(temperature) or temperature < 0:
+        raise ValueError(f"temperature must be 0 or a positive number, not {temperature}")
+    if top_k is not None and (top_k != int(top_k) or top_k < 1):
+        raise ValueError(f"top_k must be a whole number from 1 up, not {top_k}")
+    if temperature == 0:
+        return (np.arange(len(logits)) == logits.argmax()).astype(np.float64)
+    scaled = (logits - logits.max()) / temperature
+    if top_k is not None and top_k < len(logits):
+        dropped = np.argsort(-scaled, kind="stable")[int(top_k) :]
+        scaled[dropped] = -np.inf
+    exps = np.exp(scaled)
+    return exps / exps.sum()
+
+
+def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None):
+    """Yield ``length`` new ids, one at a time, that continue ``ids`` (T,).
+
+    The model sees the last ``model.context`` tokens only. Dropout is off and no graph is built, and the model's mode is
+    its own again between two tokens. ``rng`` is a NumPy Generator (default: seed 0).
+    """
+    ids = [int(i) for i in np.asarray(ids).reshape(-1)]
+    if not ids:
+        raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+    if length < 0:
+        raise ValueError(f"length must be 0 or more, not {length}")
+    rng = np.random.default_rng(0) if rng is None else rng
+    for _ in range(length):
+        window = np.array(ids[-model.context :])
+        with model.evaluating():
+            logits = model(window[None])[0].detach().numpy()[0, -1]  # (1, T, V) -> (V,)
+        probabilities = next_probabilities(logits, temperature, top_k)
+        ids.append(int(rng.choice(len(probabilities), p=probabilities)))
+        yield ids[-1]
+
+
+def generate(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0):
+    """``prompt`` and ``length`` more tokens, as text. Equal seeds give equal text."""
+    ids = tokenizer.encode(prompt)
+    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed))
+    return tokenizer.decode([*ids, *new])

@@ -1,0 +1,60 @@
+"""Track two: the same GPT in raw PyTorch, used only as a matrix library that can differentiate.
+
+Every file here has a twin of the same name in ``course_lib.numpy_track``.
+"""
+
+from .functional import (
+    attention,
+    causal_mask,
+    cross_entropy,
+    dropout,
+    embedding,
+    gelu,
+    layer_norm,
+    linear,
+    log_softmax,
+    merge_heads,
+    relu,
+    softmax,
+    split_heads,
+)
+from .models import GPT, Bigram, FirstGPT
+from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention, Sequential, SimpleAttention
+from .optim import SGD, AdamW, clip_grad_norm
+from .tensor import Parameter, Tensor, concatenate, from_numpy, no_grad
+
+__all__ = [
+    "GPT",
+    "MLP",
+    "SGD",
+    "AdamW",
+    "Bigram",
+    "Dropout",
+    "Embedding",
+    "FirstGPT",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "Parameter",
+    "SelfAttention",
+    "Sequential",
+    "SimpleAttention",
+    "Tensor",
+    "attention",
+    "causal_mask",
+    "clip_grad_norm",
+    "concatenate",
+    "cross_entropy",
+    "dropout",
+    "embedding",
+    "from_numpy",
+    "gelu",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "merge_heads",
+    "no_grad",
+    "relu",
+    "softmax",
+    "split_heads",
+]

@@ -1,0 +1,164 @@
+"""The functions that a GPT is made of, from tensors, matrix products and elementwise operations.
+
+There is no backward here: PyTorch differentiates what is written. Compare the twin in ``course_lib/numpy_track``.
+Every function works on the last axis. Letters: B batch, T time, C channels, H heads, D head size, V vocabulary.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from ..inputs import check_ids, check_targets, keep_mask
+
+
+def linear(x, weight, bias=None):
+    """``y = x @ weight + bias`` on the last axis: (..., fan_in) -> (..., fan_out). ``weight`` is (fan_in, fan_out)."""
+    out = x @ weight
+    return out if bias is None else out + bias
+
+
+def relu(x):
+    """``max(x, 0)``; the gradient at 0 is 0."""
+    return x.masked_fill(x <= 0, 0)
+
+
+def gelu(x, approximate="tanh"):
+    """``x Φ(x)`` with Φ the normal distribution function (Hendrycks and Gimpel 2016).
+
+    "tanh" is the approximation that GPT-2 uses, ``x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))``; "none" is exact, with
+    the error function. They differ by up to 5e-4.
+    """
+    if approximate == "tanh":
+        slope, cubic = math.sqrt(2 / math.pi), 0.044715
+        # 1/2 (1 + tanh(u)) = sigmoid(2u): the same function with fewer steps
+        return x * torch.sigmoid(x * (2 * slope + 2 * slope * cubic * (x * x)))
+    if approximate != "none":
+        raise ValueError(f"approximate must be 'tanh' or 'none', not {approximate!r}")
+    return x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5)))
+
+
+def softmax(x, axis=-1):
+    """``exp(x) / Σ exp(x)`` along ``axis``: positive numbers that sum to 1.
+
+    The maximum of each row is taken off first: the result is the same, and exp cannot overflow.
+    """
+    exps = torch.exp(x - x.detach().amax(axis, keepdim=True))
+    return exps / exps.sum(axis, keepdim=True)
+
+
+def log_softmax(x, axis=-1):
+    """``x - log Σ exp(x)`` along ``axis``."""
+    shifted = x - x.detach().amax(axis, keepdim=True)
+    return shifted - torch.logsumexp(shifted, axis, keepdim=True)
+
+
+def layer_norm(x, gain, bias, epsilon=1e-5):
+    """``(x - μ) / √(σ² + ε) · gain + bias``, μ and σ² (divided by C, not C - 1) over the last axis (Ba et al. 2016)."""
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + epsilon), gain)
+
+
+def cross_entropy(logits, targets, ignore_index=-100):
+    """Mean of ``-log softmax(logits)[target]`` over all targets that are not ``ignore_index``; nats per token.
+
+    ``logits`` (..., V), ``targets`` (...) integers. Raises IndexError for a target outside 0 ... V - 1, ValueError when
+    all targets are ignored.
+    """
+    size = logits.shape[-1]
+    rows = logits.reshape(-1, size)
+    targets, kept = check_targets(targets, len(rows), size, ignore_index)
+    if kept is not None:
+        rows, targets = rows[torch.from_numpy(kept)], targets[kept]
+    picked = rows.gather(1, _indices(targets)[:, None])  # (n, 1)
+    return (torch.logsumexp(rows, -1, keepdim=True) - picked).mean()
+
+
+def embedding(table, ids):
+    """Row ``ids[...]`` of ``table`` (V, C): (...) -> (..., C).
+
+    Raises IndexError for an id outside 0 ... V - 1, TypeError for ids that are not integers.
+    """
+    ids = check_ids(ids, table.shape[0])
+    return table.index_select(0, _indices(ids)).reshape(*ids.shape, table.shape[1])
+
+
+def dropout(x, p, rng, training=True):
+    """Set each number to 0 with probability ``p`` and divide the others by 1 - p; nothing changes unless ``training``.
+
+    ``rng`` is a NumPy Generator, in both tracks.
+    """
+    if not training or p == 0:
+        return x
+    return x * torch.from_numpy(keep_mask(x.shape, p, rng)).to(x.dtype)
+
+
+def causal_mask(size):
+    """Who may look at whom: (T, T) booleans, True where key j ≤ query i. Rows are queries, columns are keys.
+
+    >>> causal_mask(3)
+    tensor([[ True, False, False],
+            [ True,  True, False],
+            [ True,  True,  True]])
+    """
+    return torch.tril(torch.ones(size, size, dtype=torch.bool))
+
+
+def attention(query, key, value, allow=None, scale=None, keep=None):
+    """Mix the values: ``context = softmax(query keyᵀ · scale) value`` (Vaswani et al. 2017, section 3.2.1).
+
+    Shapes: query (..., T, D), key (..., S, D), value (..., S, E) -> context (..., T, E), weights (..., T, S).
+    ``allow`` (booleans, broadcast to (..., T, S)): True = this query may look at this key. A query that may look at
+    nothing gets weights 0 and context 0. ``scale`` is 1/√D when None. ``keep``: a dropout mask for the weights.
+    Returns (context, weights): the weights without history, before dropout.
+    """
+    allow = check_allow(allow)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale) @ key.swapaxes(-1, -2)  # (..., T, D) @ (..., D, S) -> (..., T, S)
+    weights = softmax_allowed(scores, allow)
+    mixed = weights if keep is None else weights * torch.from_numpy(keep).to(weights.dtype)
+    return mixed @ value, weights.detach()  # (..., T, S) @ (..., S, E) -> (..., T, E)
+
+
+def split_heads(x, heads):
+    """(B, T, C) -> (B, H, T, D): each position's C numbers are cut into H pieces of D = C / H.
+
+    First cut, then exchange axes: a bare ``reshape(B, H, T, D)`` would mix positions.
+    """
+    B, T, C = x.shape
+    if C % heads:
+        raise ValueError(f"width {C} is not divisible by {heads} heads")
+    return x.reshape(B, T, heads, C // heads).swapaxes(1, 2)
+
+
+def merge_heads(x):
+    """(B, H, T, D) -> (B, T, C): the inverse of ``split_heads``."""
+    B, H, T, D = x.shape
+    return x.swapaxes(1, 2).reshape(B, T, H * D)
+
+
+def softmax_allowed(scores, allow):
+    """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
+    if allow is not None:
+        scores = torch.where(allow, scores, -math.inf)
+    top = scores.detach().amax(-1, keepdim=True)
+    if allow is not None:
+        top = top.clamp(min=torch.finfo(scores.dtype).min)  # a row with nothing allowed: -inf minus this is still -inf
+    exps = torch.exp(scores - top)
+    total = exps.sum(-1, keepdim=True)
+    return exps / (total if allow is None else total.clamp(min=1))  # the largest exp is 1, so only empty rows change
+
+
+def _indices(array):
+    """A row of integers as PyTorch wants them; a copy, since windows are read-only views of the text."""
+    return torch.from_numpy(np.array(array, np.int64).reshape(-1))
+
+
+def check_allow(allow):
+    """A mask is boolean, True = may look; 0/1 numbers are refused, since adding them to the scores hides nothing."""
+    if allow is None:
+        return None
+    allow = torch.as_tensor(allow)
+    if allow.dtype != torch.bool:
+        raise TypeError(f"allow must be boolean (True = may look), not {allow.dtype}")
+    return allow

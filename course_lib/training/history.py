@@ -1,0 +1,30 @@
+"""What a training run leaves behind: plain numbers, no tensors (a tensor would keep its whole graph alive)."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class History:
+    """One entry per step, as Python floats: ``losses`` in nats per token, ``rates``, ``norms`` before clipping.
+
+    ``evaluations`` holds (step, validation loss); ``seconds`` the time spent; ``stopped`` is True after the stop button.
+    """
+
+    losses: list = field(default_factory=list)
+    rates: list = field(default_factory=list)
+    norms: list = field(default_factory=list)
+    evaluations: list = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: bool = False
+
+    @property
+    def steps(self):
+        """How many steps were made."""
+        return len(self.losses)
+
+    def mean_loss(self, last):
+        """Mean of the ``last`` losses: one step alone is noisy."""
+        if not self.losses:
+            raise ValueError("no step was made yet")
+        tail = self.losses[-last:]
+        return sum(tail) / len(tail)

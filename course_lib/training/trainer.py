@@ -1,0 +1,116 @@
+"""The training loop, the same for both tracks."""
+
+import itertools
+import math
+import signal
+import threading
+import time
+
+from tqdm.auto import tqdm
+
+from .history import History
+
+
+def train(
+    model, optimizer, batches, steps=None, *, schedule=None, clip=None, evaluate=None, evaluate_every=0,
+    history=None, progress=True, plot=None, after_step=None,
+):  # fmt: skip
+    """Train ``model`` and return the History.
+
+    batches: an iterable of (x, y), integer arrays (B, T); training ends with it, or after ``steps`` steps.
+    schedule: step -> learning rate; without one ``optimizer.rate`` stays as it is.
+    clip: the largest norm of the gradient (None: not clipped, and no norms are kept).
+    evaluate: a function without arguments that returns the validation loss, called every ``evaluate_every`` steps.
+    history: go on with this one; the schedule goes on at its step too.
+    progress: show a bar. plot: an object with ``update(history)`` and ``close()``, called after each step; None costs
+    nothing. after_step: a function of the number of steps made, for experiments.
+
+    The stop button (or Ctrl-C) lets the current step end, then training returns what it has; it can go on later.
+    Raises FloatingPointError, with the step and the rate, when the loss or the norm of the gradient is not finite;
+    the parameters are then those of the step before.
+    """
+    history = History() if history is None else history
+    history.stopped = False
+    if steps is not None:
+        batches = itertools.islice(batches, steps)
+    total = steps if steps is not None else len(batches) if hasattr(batches, "__len__") else None
+    started, mode = time.perf_counter(), model.training
+    model.train()
+    try:
+        with _StopButton() as stop, _bar(total, progress) as bar:
+            for x, y in batches:
+                _step(model, optimizer, x, y, history, schedule, clip)
+                if evaluate is not None and evaluate_every and history.steps % evaluate_every == 0:
+                    history.evaluations.append((history.steps, float(evaluate())))
+                if plot is not None:
+                    plot.update(history)
+                if after_step is not None:
+                    after_step(history.steps)
+                if bar.update():  # True when it was just drawn again
+                    bar.set_postfix_str(f"loss {history.losses[-1]:.3f}", refresh=False)
+                if stop.pressed:
+                    history.stopped = True
+                    break
+    except KeyboardInterrupt:  # raised by a second press, or where signals cannot be caught
+        history.stopped = True
+    finally:
+        history.seconds += time.perf_counter() - started
+        model.train(mode)
+        if plot is not None:
+            plot.close()
+    return history
+
+
+def _step(model, optimizer, x, y, history, schedule, clip):
+    """One step: loss, gradient, update, and a line in the history. Nothing is updated unless everything is finite."""
+    if schedule is not None:
+        optimizer.rate = schedule(history.steps)
+    optimizer.zero_grad()
+    loss = model(x, y)[1]
+    value = float(loss.item())
+    _require_finite("loss", value, history.steps, optimizer.rate)
+    loss.backward()
+    if clip is not None:
+        # both tracks: all gradients are one vector, see optim.flatten
+        norm = optimizer.clip_grad_norm(clip)
+        _require_finite("norm of the gradient", norm, history.steps, optimizer.rate)
+        history.norms.append(norm)
+    optimizer.step()
+    history.losses.append(value)
+    history.rates.append(float(optimizer.rate))
+
+
+def _require_finite(name, value, step, rate):
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"the {name} is {value} at step {step}, learning rate {rate:g}: training stops, and the parameters are those"
+            f" of the step before. A smaller learning rate, a longer warm-up or clipping usually helps."
+        )
+
+
+def _bar(total, progress):
+    return tqdm(total=total, desc="train", unit="step", disable=not progress, leave=False, mininterval=0.5)
+
+
+class _StopButton:
+    """Catches the interrupt that Jupyter's stop button sends, so that no step is left half done.
+
+    The second press interrupts at once. Outside the main thread signals cannot be caught, and nothing is changed.
+    """
+
+    pressed = False
+
+    def __enter__(self):
+        self.catches = threading.current_thread() is threading.main_thread()
+        if self.catches:
+            self.before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def _press(self, number, frame):
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+    def __exit__(self, *exception):
+        if self.catches:
+            signal.signal(signal.SIGINT, self.before)

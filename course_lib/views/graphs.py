@@ -1,0 +1,72 @@
+"""A computation graph as a picture: boxes for values, with their gradients, and arrows for "was made from"."""
+
+import numpy as np
+
+from . import plots, style
+
+SIGNS = {"__add__": "+", "__mul__": "×", "__sub__": "−", "__truediv__": "÷", "__pow__": "power", "__matmul__": "@"}
+
+
+def plot_graph(result, names, *, alt, width=None, height=None):
+    """Draw the graph of ``result``, a single number made from Tensors of the NumPy track, and run its ``backward()``.
+
+    names: {name: Tensor} for the leaves worth naming; plain numbers show their value. Every box holds the value and,
+    below it, the gradient that arrived. Runs backward, so the graph is used up afterwards and gradients are added.
+    """
+    nodes, parents = [], {}
+    stack = [result]
+    while stack:
+        node = stack.pop()
+        if id(node) not in parents:
+            parents[id(node)] = node.parents
+            nodes.append(node)
+            stack.extend(node.parents)
+    operations = {id(node): SIGNS.get(node.operation, node.operation) for node in nodes}
+    for node in nodes:
+        node.retain_grad()
+    result.backward()
+    names = {id(tensor): name for name, tensor in names.items()}
+    columns = _columns(result, parents)
+    places = _places(columns)
+    tall = max(len(column) for column in columns)
+    with plots.figure(width or 1.55 * len(columns) + 0.4, height or 1.0 * tall + 0.5, alt=alt) as ax:
+        for node in nodes:
+            x, y = places[id(node)]
+            for parent in parents[id(node)]:
+                px, py = places[id(parent)]
+                ax.annotate("", (x - 0.24, y), (px + 0.24, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1})
+            title = names.get(id(node), operations[id(node)] or "number")
+            value = f"{title}\n{_number(node.data)}"
+            value += "" if node.grad is None else f"\ngrad {_number(node.grad)}"
+            face = style.PALETTE[0] if id(node) in names else style.INK
+            ax.text(x, y, value, ha="center", va="center", fontsize=9,
+                    bbox={"boxstyle": "round,pad=0.35", "facecolor": style.CARD, "edgecolor": face, "linewidth": 1.4})
+        ax.set_xlim(-0.5, len(columns) - 0.5)
+        ax.set_ylim(-0.6, tall - 0.4)
+        ax.axis("off")
+
+
+def _columns(result, parents):
+    """Nodes by their longest way to the result, the leaves on the left."""
+    depth, layer, by_id = {}, [result], {}
+    level = 0
+    while layer:
+        following = []
+        for node in layer:
+            depth[id(node)], by_id[id(node)] = level, node
+            following.extend(parents[id(node)])
+        layer, level = following, level + 1
+    return [[by_id[key] for key, d in depth.items() if d == at] for at in range(level - 1, -1, -1)]
+
+
+def _places(columns):
+    tall = max(len(column) for column in columns)
+    return {
+        id(node): (x, (tall - len(column)) / 2 + len(column) - 1 - row)
+        for x, column in enumerate(columns)
+        for row, node in enumerate(column)
+    }
+
+
+def _number(array):
+    return f"{np.asarray(array).reshape(-1)[0]:.4g}"

@@ -1,0 +1,358 @@
+"""What sabotage.py breaks. Each function changes a copy of the repository, and gives the arguments for pytest and a
+piece of the name of the test that must fail. Those that need a notebook take the first that has a fitting cell."""
+
+import ast
+import json
+import re
+
+import nbformat
+from sabotage import DoesNotApply, code, compared, printed, stream
+
+from tools import definitions, nb
+
+FILES, TEACHING, TWINS = "tests/test_notebooks.py", "tests/test_teaching_cells.py", "tests/test_twins.py"
+SABOTAGES = {}
+
+
+def sabotage(name):
+    def register(function):
+        SABOTAGES[name] = function
+        return function
+    return register
+
+
+def stem(path):
+    return path.split("/")[-1].removesuffix(".ipynb")
+
+
+# ------------------------------------------------------------------ a library that computes something else
+NUMPY, TORCH = "course_lib/numpy_track/", "course_lib/torch_track/"
+
+MASK = "np.tril(np.ones((size, size), dtype=bool))"
+HEADS = "x.reshape(B, T, heads, C // heads).swapaxes(1, 2)"
+SOFTMAX = "exps = np.exp(x.data - x.data.max(axis=axis, keepdims=True))"
+
+# name: (file, old text, new text, a word of the tests that should notice)
+LIBRARY = {
+    "softmax at temperature 1.01": (
+        NUMPY + "functional.py", SOFTMAX, SOFTMAX.replace("x.data - ", "x.data / 1.01 - "), "softmax"),
+    "softmax backward without its sum": (
+        NUMPY + "functional.py", "grad - (grad * weights).sum(axis=axis, keepdims=True)", "grad", "softmax"),
+    "attention backward wrong by a factor": (
+        NUMPY + "functional.py", "by_weights *= scale", "by_weights *= 2 * scale", "attention"),
+    "scale by twice the head size": (
+        NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "attention"),
+    "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
+    "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "causal"),
+    "torch mask shifted by one": (TORCH + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
+    "heads split by a bare reshape": (
+        NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
+    "torch heads split by a bare reshape": (
+        TORCH + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
+    "cross-entropy: gradient of the sum": (
+        NUMPY + "functional.py", "by_rows *= grad / len(targets)", "by_rows *= grad", "cross_entropy"),
+    "embedding: repeated ids counted once": (
+        NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "embedding"),
+    "LayerNorm backward without the mean": (
+        NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "layer_norm"),
+    "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "backward"),
+    "gradients overwrite": (
+        NUMPY + "tensor.py", "arrived[key] + contribution if key in arrived else contribution", "contribution",
+        "backward"),
+}
+
+
+def library_change(path, old, new, word):
+    def change(copy):
+        copy.replace(path, old, new)
+        return copy.tests_about(word), "test_"
+    return change
+
+
+for _name, _entry in LIBRARY.items():
+    SABOTAGES[f"library: {_name}"] = library_change(*_entry)
+
+
+# ------------------------------------------------------------------ a notebook that computes something else
+def source_change(pattern, new, where=compared):
+    """Replace the first match in a cell that prints numbers; nbval must see other numbers in that very cell."""
+    def change(copy):
+        path, cell = copy.edit_book(
+            lambda c: where(c) and re.search(pattern, c.source) and re.search(r"\d", printed(c)),
+            lambda book, c: c.update(source=re.sub(pattern, new, c.source, count=1)))
+        return [path], cell.id
+    return change
+
+
+SABOTAGES["notebook: another seed"] = source_change(r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765")
+SABOTAGES["notebook: another learning rate"] = source_change(r"\b(rate|lr)=[\d.e-]+", r"\1=0.0123")
+
+
+@sabotage("notebook: a printed number changed")
+def _(copy):
+    def change(book, cell):
+        out = next(o for o in cell.outputs if re.search(r"\d", o.get("text", "")))
+        out.text = re.sub(r"\d", lambda m: str((int(m[0]) + 1) % 10), out.text, count=1)
+    path, cell = copy.edit_book(lambda c: compared(c) and re.search(r"\d", printed(c)), change)
+    return [path], cell.id
+
+
+def asserts(cell, word=""):
+    return code(cell) and re.search(rf"(?m)^assert .*{word}", cell.source)
+
+
+def negate(book, cell):
+    cell.source = re.sub(r"(?m)^assert (.*?)((?:,\s*f?[\"'].*)?)$", r"assert not (\1)", cell.source, count=1)
+
+
+@sabotage("notebook: an assertion made false")
+def _(copy):
+    path, cell = copy.edit_book(lambda c: asserts(c) and ast_ok(c, negate), negate)
+    return [path], cell.id
+
+
+@sabotage("notebook: a loss assertion made false")
+def _(copy):
+    path, cell = copy.edit_book(lambda c: asserts(c, "loss") and ast_ok(c, negate), negate)
+    return [path], cell.id
+
+
+def ast_ok(cell, change):
+    """Whether the cell is still Python after the change: a syntax error would be noticed for the wrong reason."""
+    tried = nbformat.from_dict(dict(cell))
+    change(None, tried)
+    try:
+        ast.parse(tried.source)
+    except SyntaxError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------ things deleted
+def removal(wanted):
+    def change(copy):
+        path, _ = copy.edit_book(wanted, delete)
+        return [FILES], f"{stem(path)}-manifest]"
+    return change
+
+
+def delete(book, cell):
+    book.cells.remove(cell)
+    book.update(nb.clean(book))  # as someone would who knows the rules of the house
+
+
+SABOTAGES["deleted: a leaf cell"] = removal(lambda c: compared(c) and not assigns(c) and "import" not in c.source)
+SABOTAGES["deleted: an assertion cell"] = removal(asserts)
+SABOTAGES["deleted: a text cell"] = removal(lambda c: c.cell_type == "markdown" and not c.source.startswith("# "))
+SABOTAGES["deleted: a check of an exercise"] = removal(lambda c: "check" in nb.tags(c))
+SABOTAGES["deleted: a solution of an exercise"] = removal(lambda c: "solution" in nb.tags(c))
+
+
+def assigns(cell):
+    try:
+        body = ast.parse(cell.source).body
+    except SyntaxError:
+        return True
+    return not all(isinstance(node, ast.Expr) for node in body)
+
+
+@sabotage("deleted: a cell that others need")
+def _(copy):
+    path, _ = copy.edit_book(lambda c: code(c) and c.source.startswith(("import", "from")), delete)
+    return [path], path
+
+
+@sabotage("deleted: a notebook")
+def _(copy):
+    if not copy.books():
+        raise DoesNotApply("no notebook")
+    copy.books()[-1].unlink()
+    return [FILES], "test_no_notebook_vanished"
+
+
+@sabotage("deleted: a figure")
+def _(copy):
+    path, cell = copy.edit_book(
+        lambda c: compared(c) and any("image/png" in o.get("data", {}) for o in c.outputs),
+        lambda book, c: c.update(source="pass"))
+    return [path], cell.id
+
+
+# ------------------------------------------------------------------ notebooks as files
+@sabotage("file: outputs stripped")
+def _(copy):
+    def strip(book, cell):
+        for c in filter(code, book.cells):
+            c.update(outputs=[], execution_count=None)
+    path, cell = copy.edit_book(compared, strip)
+    return [path], path
+
+
+def file_change(change, rule):
+    def sabotage_(copy):
+        path, _ = copy.edit_book(lambda c: True, change)
+        return [FILES], f"{stem(path)}-{rule}]"
+    return sabotage_
+
+
+SABOTAGES["file: execution times kept"] = file_change(
+    lambda book, cell: cell.metadata.update(execution={"iopub.execute_input": "2026-01-01"}), "committed_form")
+SABOTAGES["file: widget state kept"] = file_change(
+    lambda book, cell: book.metadata.update(widgets={"application/vnd.jupyter.widget-state+json": {}}), "widget_state")
+SABOTAGES["file: another kernel"] = file_change(
+    lambda book, cell: book.metadata.kernelspec.update(name="my-env"), "kernel")
+SABOTAGES["file: a tag misspelt"] = file_change(
+    lambda book, cell: cell.metadata.update(tags=["nbval-ignore-outputs"]), "known_tags")
+SABOTAGES["file: a picture from the network"] = file_change(
+    lambda book, cell: cell.update(source=cell.source + "\n\n![cat](https://example.org/cat.png)"), "links")
+SABOTAGES["file: a link to nothing"] = file_change(
+    lambda book, cell: cell.update(source=cell.source + "\n\n[cat](99_cat.ipynb)"), "links")
+
+
+@sabotage("file: a figure without words")
+def _(copy):
+    def mute(book, cell):
+        after = book.cells[book.cells.index(cell) + 1]
+        after.source = after.source.replace("*Figure:*", "Figure:")
+        for out in cell.outputs:
+            out.metadata = nbformat.from_dict({})
+    path, _ = copy.edit_book(lambda c: code(c) and any("image/png" in o.get("data", {}) for o in c.outputs), mute)
+    return [FILES], f"{stem(path)}-alt_text]"
+
+
+@sabotage("file: alt text that says something else")
+def _(copy):
+    def change(book, cell):
+        out = next(o for o in cell.outputs if "alt" in o.get("metadata", {}).get("image/png", {}))
+        out.metadata["image/png"]["alt"] += ", rising"
+    path, cell = copy.edit_book(
+        lambda c: compared(c) and any("alt" in o.get("metadata", {}).get("image/png", {}) for o in c.outputs), change)
+    return [path], cell.id
+
+
+# ------------------------------------------------------------------ what stock nbval lets pass
+@sabotage("nbval: unknown magic in an uncompared cell")
+def _(copy):
+    path, cell = copy.edit_book(
+        lambda c: code(c) and "nbval-ignore-output" in nb.tags(c),
+        lambda book, c: c.update(source="%notmagic\n" + c.source))
+    return [path], cell.id
+
+
+@sabotage("nbval: an error promised and not raised")
+def _(copy):
+    path, cell = copy.edit_book(
+        lambda c: code(c) and "raises-exception" in nb.tags(c),
+        lambda book, c: c.update(source="pass", metadata={"tags": ["raises-exception", "nbval-ignore-output"]}))
+    return [path], cell.id
+
+
+@sabotage("nbval: order of a set printed")
+def _(copy):
+    text = "the quick brown fox jumps over a lazy dog"
+    path, cell = copy.edit_book(lambda c: compared(c) and not c.outputs, lambda book, c: c.update(
+        source=c.source + f"\nprint(set({text!r}.split()))", outputs=stream(f"{set(text.split())}\n")))
+    return [path], cell.id
+
+
+@sabotage("nbval: the kernel dies, as out of memory")
+def _(copy):
+    path, cell = copy.edit_book(compared, lambda book, c: c.update(source=c.source + "\nimport os; os._exit(1)"))
+    return [path], cell.id
+
+
+@sabotage("nbval: the network in a cell")
+def _(copy):
+    path, cell = copy.edit_book(compared, lambda book, c: c.update(
+        source=c.source + "\nimport urllib.request\ntry:\n    urllib.request.urlopen('http://192.0.2.1', timeout=1)\n"
+                          "except Exception:\n    pass"))
+    return [path], cell.id
+
+
+# ------------------------------------------------------------------ one truth in three places
+def edit_function(book, cell):
+    """One more statement in the first function of a cell."""
+    cell.source = re.sub(r"(?m)^( *)def (.*):$", r"\1def \2:\n\1    assert True", cell.source, count=1)
+
+
+@sabotage("truth: a teaching cell edited away from the library")
+def _(copy):
+    path, cell = copy.edit_book(lambda c: "teaches" in nb.tags(c) and ast_ok(c, edit_function), edit_function)
+    return [TEACHING], f"{stem(path)}-{cell.id}"
+
+
+@sabotage("truth: the library edited away from a teaching cell")
+def _(copy):
+    path, cell = copy.edit_book(lambda c: "teaches" in nb.tags(c), lambda book, c: None)
+    shown = definitions.taught(cell)[0]
+    file = copy.root / shown.file
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    last = definitions.library(shown.file)[shown.name].body[-1]
+    lines.insert(last.lineno - 1, " " * last.col_offset + "assert True\n")
+    file.write_text("".join(lines), encoding="utf-8")
+    return [TEACHING], f"{stem(path)}-{cell.id}"
+
+
+@sabotage("truth: a copy of the library in a cell")
+def _(copy):
+    copy.edit_book(compared, lambda book, c: c.update(source=c.source + "\n\ndef softmax(x):\n    return x"))
+    return [TEACHING], "test_no_unmarked_copies"
+
+
+@sabotage("truth: a twin takes another default")
+def _(copy):
+    copy.replace(TORCH + "functional.py", "def softmax(x, axis=-1)", "def softmax(x, axis=1)")
+    return [TWINS], "functional.py"
+
+
+@sabotage("truth: a twin renames an argument")
+def _(copy):
+    copy.replace(TORCH + "functional.py", "def merge_heads(x)", "def merge_heads(y)")
+    return [TWINS], "functional.py"
+
+
+# ------------------------------------------------------------------ the guards themselves
+@sabotage("guard: the sanitizer eats all numbers")
+def _(copy):
+    path = copy.root / "nbval_sanitize.cfg"
+    path.write_text(path.read_text(encoding="utf-8") + "\nregex: \\d+\nreplace: N\n", encoding="utf-8")
+    return ["tests/test_sanitize.py"], "test_keeps"
+
+
+@sabotage("guard: a sanitizer rule malformed")
+def _(copy):
+    copy.replace("nbval_sanitize.cfg", "replace: CELL.py:LINE", "replace:CELL.py:LINE")
+    return ["tests/test_sanitize.py"], "test_every_rule_is_read"
+
+
+@sabotage("guard: a notebook beyond its time")
+def _(copy):
+    copy.replace("tools/nb.py", "BUDGET = 60 ", "BUDGET = 0.01 ")
+    path = next((p for p in copy.books() if nb.budget(p) == nb.BUDGET), None)
+    if path is None:
+        raise DoesNotApply("no notebook")
+    return [path.relative_to(copy.root).as_posix()], "time budget"
+
+
+@sabotage("guard: a test that goes to the network")
+def _(copy):
+    (copy.root / "tests" / "test_online.py").write_text(
+        "import urllib.request\n\ndef test_online():\n    try:\n"
+        "        urllib.request.urlopen('http://192.0.2.1', timeout=1)\n    except Exception:\n        pass\n",
+        encoding="utf-8")
+    return ["tests/test_online.py", "tests/test_sanitize.py"], "test_online"
+
+
+@sabotage("guard: a manifest without a notebook")
+def _(copy):
+    path = copy.root / "notebooks" / "manifest.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    if not known:
+        raise DoesNotApply("no notebook")
+    known.popitem()
+    path.write_text(json.dumps(known), encoding="utf-8")
+    return [FILES], "test_no_notebook_vanished"
+
+
+# What only exercises can show, once they exist: a starter that holds the answer, a check weakened, the decisive
+# assertion of a check dropped, a solution broken. And with the attention view: a view that shows other data.

@@ -1,0 +1,246 @@
+"""The same numbers in both tracks: every function, layer and model, forward and backward, and 200 steps of training."""
+
+import inspect
+
+import numpy as np
+import pytest
+from track_tools import NUMPY, TORCH, array, assert_same, grad
+
+from course_lib.config import FirstGPTConfig, GPTConfig
+from course_lib.initial import Initial
+from course_lib.inputs import keep_mask
+from course_lib.text import Batches, CharTokenizer, load_corpus
+from course_lib.training import WarmupCosine, evaluate, train
+
+DTYPES = pytest.mark.parametrize("dtype", ["float64", "float32"])
+V, T = 11, 6
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def compare(run, arrays, dtype):
+    """``run(track, *leaves)`` in both tracks: output, and the gradient of every leaf under a random projection."""
+    outs, leaves = [], []
+    for track in (NUMPY, TORCH):
+        mine = [track.leaf(a, dtype) for a in arrays]
+        out = run(track, *mine)
+        track.project(out, normal(*out.shape, seed=99)).backward()
+        outs.append(out)
+        leaves.append(mine)
+    assert_same(*outs, "output")
+    for i, pair in enumerate(zip(*leaves, strict=True)):
+        assert_same(*map(grad, pair), f"gradient of input {i}")
+
+
+# ------------------------------------------------------------------ functions
+
+IDS = np.array([[1, 1, 0], [2, 1, 4]])
+SOME_IGNORED = np.array([[1, -100, 0], [2, 1, -100]])
+PADDING = np.array([[True, True, False, False, True], [True] * 5])[:, None, None, :]
+ROWS_BLOCKED = np.tril(np.ones((4, 5), bool), -2)
+QKV = [(2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 6)]
+
+
+def attention(allow=None, scale=None, keep=None):
+    return lambda track, q, k, v: track.F.attention(q, k, v, allow, scale, keep)[0]
+
+
+FUNCTIONS = {
+    "linear 1-D": (lambda t, x, w, b: t.F.linear(x, w, b), [(4,), (4, 3), (3,)]),
+    "linear 2-D": (lambda t, x, w, b: t.F.linear(x, w, b), [(5, 4), (4, 3), (3,)]),
+    "linear batch": (lambda t, x, w, b: t.F.linear(x, w, b), [(2, 5, 4), (4, 3), (3,)]),
+    "linear no bias": (lambda t, x, w: t.F.linear(x, w), [(2, 5, 4), (4, 3)]),
+    "relu": (lambda t, x: t.F.relu(x), [(2, 5, 4)]),
+    "gelu tanh": (lambda t, x: t.F.gelu(x), [(2, 5, 4)]),
+    "gelu exact": (lambda t, x: t.F.gelu(x, approximate="none"), [(2, 5, 4)]),
+    "softmax 1-D": (lambda t, x: t.F.softmax(x), [(4,)]),
+    "softmax": (lambda t, x: t.F.softmax(x), [(2, 5, 4)]),
+    "softmax axis 1": (lambda t, x: t.F.softmax(x, axis=1), [(2, 5, 4)]),
+    "log_softmax": (lambda t, x: t.F.log_softmax(x), [(2, 5, 4)]),
+    "log_softmax axis 0": (lambda t, x: t.F.log_softmax(x, axis=0), [(2, 5, 4)]),
+    "layer_norm 1-D": (lambda t, x, g, b: t.F.layer_norm(x, g, b), [(6,), (6,), (6,)]),
+    "layer_norm": (lambda t, x, g, b: t.F.layer_norm(x, g, b, 1e-3), [(2, 5, 6), (6,), (6,)]),
+    "cross_entropy 1-D": (lambda t, x: t.F.cross_entropy(x, np.array([1])), [(5,)]),
+    "cross_entropy": (lambda t, x: t.F.cross_entropy(x, IDS), [(2, 3, 5)]),
+    "cross_entropy ignored": (lambda t, x: t.F.cross_entropy(x, SOME_IGNORED), [(2, 3, 5)]),
+    "cross_entropy index": (lambda t, x: t.F.cross_entropy(x, IDS, ignore_index=1), [(2, 3, 5)]),
+    "embedding 1-D": (lambda t, table: t.F.embedding(table, IDS[0]), [(5, 3)]),
+    "embedding": (lambda t, table: t.F.embedding(table, IDS), [(5, 3)]),
+    "dropout": (lambda t, x: t.F.dropout(x, 0.3, np.random.default_rng(0)), [(2, 5, 4)]),
+    "dropout off": (lambda t, x: t.F.dropout(x, 0.3, None, training=False) * 1, [(2, 5, 4)]),
+    "attention 2-D": (attention(), [(4, 6), (5, 6), (5, 3)]),
+    "attention": (attention(), QKV),
+    "attention scaled": (attention(scale=0.7), QKV),
+    "attention rows blocked": (attention(ROWS_BLOCKED), QKV),
+    "attention padding": (attention(PADDING), QKV),
+    "attention dropout": (attention(ROWS_BLOCKED, keep=keep_mask((2, 3, 4, 5), 0.4, np.random.default_rng(0))), QKV),
+    "split_heads": (lambda t, x: t.F.split_heads(x, 3), [(2, 5, 6)]),
+    "merge_heads": (lambda t, x: t.F.merge_heads(x), [(2, 3, 5, 2)]),
+}
+
+
+@DTYPES
+@pytest.mark.parametrize("case", FUNCTIONS)
+def test_functions(case, dtype):
+    run, shapes = FUNCTIONS[case]
+    compare(run, [normal(*shape, seed=i) for i, shape in enumerate(shapes)], dtype)
+
+
+def test_no_function_is_forgotten():
+    public = {
+        name
+        for name, f in vars(NUMPY.functional).items()
+        if inspect.isfunction(f) and f.__module__.endswith("functional")
+    }
+    tested = {case.split()[0] for case in FUNCTIONS}
+    assert {name for name in public if not name.startswith("_")} - tested == {"causal_mask", "check_allow"}
+    assert (array(NUMPY.F.causal_mask(5)) == array(TORCH.F.causal_mask(5))).all()
+
+
+@DTYPES
+def test_attention_weights(dtype):
+    pairs = []
+    for track in (NUMPY, TORCH):
+        q, k, v = (track.leaf(normal(*shape, seed=i), dtype) for i, shape in enumerate(QKV))
+        pairs.append(track.F.attention(q, k, v, ROWS_BLOCKED)[1])
+    assert_same(*pairs)
+
+
+# ------------------------------------------------------------------ layers
+
+
+def layer_of(track, name, dtype):
+    M, initial = track.modules, Initial(0, "uniform", dtype)
+    config = GPTConfig(V, context=5, width=6, heads=2)
+    drop = M.Dropout(0.4, np.random.default_rng(0))
+    return {
+        "Linear": lambda: M.Linear(6, 3, initial),
+        "Linear no bias": lambda: M.Linear(6, 3, initial, bias=False, gain=0.5),
+        "LayerNorm": lambda: M.LayerNorm(6, initial),
+        "Dropout": lambda: drop,
+        "Sequential": lambda: M.Sequential(M.Linear(6, 6, initial), M.LayerNorm(6, initial), drop),
+        "SimpleAttention": lambda: M.SimpleAttention(5, causal=False),
+        "SimpleAttention causal": lambda: M.SimpleAttention(5, causal=True),
+        "SelfAttention": lambda: M.SelfAttention(config, initial, M.Dropout(0.0, None)),
+        "SelfAttention dropout": lambda: M.SelfAttention(config, initial, drop),
+        "MLP": lambda: M.MLP(6, initial),
+        "MLP relu": lambda: M.MLP(6, initial, "relu", gain=0.1),
+        "Block": lambda: track.models.Block(config, initial, drop),
+        "FirstBlock": lambda: track.models.FirstBlock(FirstGPTConfig(V, context=5, width=6), initial),
+    }[name]()
+
+
+LAYERS = ["Linear", "Linear no bias", "LayerNorm", "Dropout", "Sequential", "SimpleAttention", "SimpleAttention causal",
+          "SelfAttention", "SelfAttention dropout", "MLP", "MLP relu", "Block", "FirstBlock"]  # fmt: skip
+
+
+@DTYPES
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name, dtype):
+    layers = [layer_of(track, name, dtype) for track in (NUMPY, TORCH)]
+    compare(lambda track, x: layers[track is TORCH](x), [normal(2, 5, 6)], dtype)
+    assert_parameters_agree(*layers)
+
+
+def assert_parameters_agree(mine, other):
+    one, two = mine.named_parameters(), other.named_parameters()
+    assert list(one) == list(two)
+    for name in one:
+        assert_same(grad(one[name]), grad(two[name]), f"gradient of {name}")
+        assert_same(one[name], two[name], name)
+
+
+# ------------------------------------------------------------------ models
+
+GPTS = [
+    {},
+    {"activation": "gelu", "wiring": "post"},
+    {"activation": "none", "wiring": "residual"},
+    {"wiring": "plain", "initial": "uniform"},
+    {"tied": True, "residual_scaled": True},
+    {"tied": True, "wiring": "post", "positions": False},
+    {"causal": False, "positions": False, "heads": 1},
+    {"dropout": 0.3},
+    {"dropout": 0.3, "wiring": "post", "tied": True, "initial": "uniform", "activation": "gelu"},
+    {"initial": "scaled", "heads": 12},
+    {"initial": "uniform"},
+]
+FIRST_GPTS = [
+    {"initial": initial, "causal": causal, "output_projection": projection}
+    for initial in ("small", "scaled", "uniform")
+    for causal in (False, True)
+    for projection in (True, False)
+]
+
+
+def models_of(kind, options, dtype):
+    size = {"context": T, "width": 12, "layers": 2, "dtype": dtype}
+    if kind == "Bigram":
+        return [track.models.Bigram(V, seed=3, dtype=dtype) for track in (NUMPY, TORCH)]
+    if kind == "FirstGPT":
+        return [track.models.FirstGPT(FirstGPTConfig(V, **size, **options), seed=3) for track in (NUMPY, TORCH)]
+    return [track.models.GPT(GPTConfig(V, **size, **{"heads": 3, **options}), seed=3) for track in (NUMPY, TORCH)]
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("Bigram", {})] + [("FirstGPT", o) for o in FIRST_GPTS] + [("GPT", o) for o in GPTS],
+    ids=lambda value: value if isinstance(value, str) else ",".join(f"{k}={v}" for k, v in value.items()) or "default",
+)
+def test_models(kind, options, dtype):
+    rng = np.random.default_rng(0)
+    mine, other = models_of(kind, options, dtype)
+    for shape in ((3, T), (1, 2)):  # a full window and a short one; twice, so that the next dropout masks agree too
+        ids, targets = rng.integers(V, size=shape), rng.integers(V, size=shape)
+        results = [model(ids, targets) for model in (mine, other)]
+        for name, pair in zip(("logits", "loss"), zip(*results, strict=True), strict=True):
+            assert_same(*pair, name)
+        for model in (mine, other):
+            for p in model.parameters():
+                p.grad = None
+        for _, loss in results:
+            loss.backward()
+        assert_parameters_agree(mine, other)
+    if kind != "Bigram":
+        assert_same(mine.attention_maps(ids[0]), other.attention_maps(ids[0]))
+
+
+# ------------------------------------------------------------------ training
+
+
+def trajectory(track, kind, steps=200):
+    tokenizer = CharTokenizer.from_text(load_corpus("hello").text)
+    ids, options = (
+        tokenizer.encode(load_corpus("hello").text),
+        {"context": 8, "width": 16, "layers": 2, "dtype": "float64"},
+    )
+    batches = Batches(ids, context=8, batch_size=4, seed=1)
+    if kind == "FirstGPT":
+        model = track.models.FirstGPT(FirstGPTConfig(len(tokenizer), causal=True, **options), seed=2)
+        optimizer = track.optim.AdamW(model.parameters(), 1.0)
+        schedule, clip = WarmupCosine(peak=3e-3, warmup=20, total=steps, final=3e-4), 0.5
+    else:
+        dropout = 0.1 if kind == "GPT dropout" else 0.0
+        model = track.models.GPT(GPTConfig(len(tokenizer), dropout=dropout, **options), seed=2)
+        optimizer, schedule, clip = track.optim.SGD(model.parameters(), 0.1), None, None
+    history = train(model, optimizer, batches, steps, schedule=schedule, clip=clip, progress=False)
+    return history, model, evaluate(model, batches.x, batches.y)
+
+
+@pytest.mark.parametrize("kind", ["FirstGPT", "GPT", "GPT dropout"])
+def test_200_steps_of_training(kind):
+    (mine, model, loss), (other, twin, twin_loss) = (trajectory(track, kind) for track in (NUMPY, TORCH))
+    assert mine.steps == other.steps == 200
+    np.testing.assert_allclose(mine.losses, other.losses, rtol=1e-8)
+    np.testing.assert_allclose(mine.norms, other.norms, rtol=1e-8)
+    assert mine.rates == other.rates
+    assert loss == pytest.approx(twin_loss, rel=1e-8)
+    assert np.mean(mine.losses[-20:]) < 0.9 * np.mean(mine.losses[:5])  # the run is not trivial
+    if kind == "FirstGPT":
+        assert 20 < sum(norm > 0.5 for norm in mine.norms), "clipping never happened"
+    for name, value in model.state().items():
+        expected = twin.state()[name]
+        np.testing.assert_allclose(value, expected, rtol=0, atol=1e-8 * np.abs(expected).max(), err_msg=name)

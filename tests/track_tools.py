@@ -1,0 +1,76 @@
+"""What the tests of the tracks share: both tracks behind one face, and what counts as the same numbers."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the tensors here are tiny: more threads only get in each other's way
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Track:
+    """One track: its modules under short names, and how to make and read its tensors."""
+
+    def __init__(self, name):
+        self.name = name
+        for file in ("tensor", "functional", "modules", "models", "optim"):
+            setattr(self, file, importlib.import_module(f"course_lib.{name}_track.{file}"))
+        self.F = self.functional
+
+    def leaf(self, array, dtype="float64"):
+        """A trained tensor made from a copy of ``array``."""
+        return self.tensor.Parameter(np.array(array, dtype))
+
+    def constant(self, array, dtype="float64"):
+        """A tensor without a gradient, made from a copy of ``array``."""
+        return self.tensor.from_numpy(np.array(array, dtype))
+
+    def project(self, out, r):
+        """``(out · r).sum()``: one number whose gradient reaches every number of ``out`` with another weight."""
+        return (out * self.constant(r, str(out.dtype).removeprefix("torch."))).sum()
+
+    def __repr__(self):
+        return self.name
+
+
+NUMPY, TORCH = Track("numpy"), Track("torch")
+both_tracks = pytest.mark.parametrize("track", [NUMPY, TORCH], ids=str)
+
+
+def array(tensor):
+    """The numbers of a tensor of either track, or of an array, as an array."""
+    if isinstance(tensor, torch.Tensor):
+        return tensor.detach().numpy()
+    return np.asarray(getattr(tensor, "data", tensor))
+
+
+def grad(tensor):
+    """The gradient of a tensor of either track as an array; it must be there, in the tensor's shape and precision."""
+    assert tensor.grad is not None, "no gradient arrived"
+    found = array(tensor.grad)
+    assert found.shape == tuple(tensor.shape) and found.dtype == array(tensor).dtype, (found.shape, found.dtype)
+    return found
+
+
+def assert_same(mine, other, what=""):
+    """Shape and precision equal; in float64 |a - b| ≤ 1e-10 max|b| + 1e-12, in float32 ≤ 1e-4 max|b|."""
+    mine, other = array(mine), array(other)
+    assert (mine.shape, mine.dtype) == (other.shape, other.dtype), (
+        what, mine.shape, mine.dtype, other.shape, other.dtype,
+    )  # fmt: skip
+    largest = np.abs(other).max(initial=0)
+    limit = 1e-10 * largest + 1e-12 if mine.dtype == np.float64 else 1e-4 * largest
+    assert np.isfinite(other).all() and np.isfinite(mine).all(), f"{what}: not finite"
+    worst = np.abs(mine - other).max(initial=0)
+    assert worst <= limit, f"{what}: differs by {worst:.3g} of at most {largest:.3g}, allowed {limit:.3g}"
+
+
+def assert_close(mine, expected, tolerance=1e-5):
+    """Values from a page or worked out by hand: shape first, then |a - b| ≤ ``tolerance``."""
+    mine, expected = array(mine), np.asarray(expected)
+    assert mine.shape == expected.shape, (mine.shape, expected.shape)
+    np.testing.assert_allclose(mine, expected, rtol=0, atol=tolerance)

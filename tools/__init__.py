@@ -1,0 +1,1 @@
+"""Housekeeping of the repository; the course itself does not need it."""

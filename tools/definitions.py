@@ -1,0 +1,83 @@
+"""Definitions in course_lib and in notebook cells as syntax trees, so that the two can be compared."""
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from tools import nb
+
+HEADER = re.compile(r"# (course_lib/[\w/]+\.py)(?:: ([\w.]+))?\s*")
+DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class _Docstrings(ast.NodeTransformer):
+    """Take docstrings out; a body of nothing else keeps a `pass`."""
+
+    def generic_visit(self, node):
+        super().generic_visit(node)
+        if isinstance(node, DEFINITION) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+
+def bare(node):
+    """The source of a definition in one form: no comments, no docstrings, one layout."""
+    return ast.unparse(ast.fix_missing_locations(_Docstrings().visit(ast.parse(ast.unparse(node)))))
+
+
+def definitions(body):
+    """{name: node} of the functions and classes in this body; the last of a name counts."""
+    return {node.name: node for node in body if isinstance(node, DEFINITION)}
+
+
+@cache
+def library(path):
+    """{dotted name: node} of a file of course_lib, methods included."""
+    tree = ast.parse((nb.ROOT / path).read_text(encoding="utf-8"))
+    found = {}
+    for name, node in definitions(tree.body).items():
+        found[name] = node
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{name}.{method}": m for method, m in definitions(node.body).items()}
+    return found
+
+
+@cache
+def public_names():
+    """{name: [files]} of all public functions and classes of course_lib."""
+    found = {}
+    for path in sorted((nb.ROOT / "course_lib").rglob("*.py")):
+        where = path.relative_to(nb.ROOT).as_posix()
+        for name in library(where):
+            if "." not in name and not name.startswith("_"):
+                found.setdefault(name, []).append(where)
+    return found
+
+
+@dataclass
+class Taught:
+    """One definition in a cell: what the library calls it, where it should be, and its tree."""
+
+    file: str
+    name: str
+    node: ast.AST
+
+
+def taught(cell):
+    """The definitions of a teaching cell. A comment `# course_lib/...py` says where those below it live;
+    `# course_lib/...py: Tensor.backward` says that the plain function below it is that method."""
+    headers = [(i, HEADER.fullmatch(line)) for i, line in enumerate(cell.source.splitlines(), 1)]
+    headers = [(i, found) for i, found in headers if found]
+    if not headers or headers[0][0] != 1:
+        raise ValueError("a teaching cell begins with a comment like '# course_lib/numpy_track/functional.py'")
+    result = []
+    for node in definitions(ast.parse(cell.source).body).values():
+        _, found = [h for h in headers if h[0] < node.lineno][-1]
+        name = found[2] or node.name
+        if name.split(".")[-1] != node.name:
+            raise ValueError(f"the comment names {name}, the cell defines {node.name}")
+        result.append(Taught(found[1], name, node))
+    if not result:
+        raise ValueError("a teaching cell defines a function or a class")
+    return result
