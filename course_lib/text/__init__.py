@@ -3,7 +3,7 @@
 from .byte_pairs import apply_merges, count_pairs, learn_merges, merge_pair, most_common_pair
 from .corpora import Corpus, CorpusUnavailable, data_folder, load_corpus, read_text
 from .download import shakespeare_or_market
-from .market import market_entropy, market_entropy_by_position, market_text
+from .market import market_entropy, market_entropy_by_position, market_text, positions_before
 from .tokenizers import CharTokenizer, WordTokenizer
 from .windows import Batches, sequential_batches, split_by_position, windows
 
@@ -23,6 +23,7 @@ __all__ = [
     "market_text",
     "merge_pair",
     "most_common_pair",
+    "positions_before",
     "read_text",
     "sequential_batches",
     "shakespeare_or_market",

@@ -40,7 +40,7 @@ PLACES = {
     "meant": 16,
 }
 
-MARKET_SENTENCES = 4000
+MARKET_SENTENCES = 6000  # half a megabyte
 MARKET_SEED = 1
 
 
@@ -77,6 +77,18 @@ def market_text(sentences: int = MARKET_SENTENCES, seed: int = MARKET_SEED) -> s
         other = choose([thing for thing in THINGS if thing != bought])
         lines.append(sentence(name, buying, bought, other, choose(GOOD + BAD), choose(TESTING)))
     return "".join(lines)
+
+
+def positions_before(place: str, context: int) -> np.ndarray:
+    """The positions of a window, begun with a line, at which a model predicts the word of that place (see PLACES).
+
+    >>> positions_before("meant", context=38).tolist()
+    [15, 34]
+    """
+    if place not in PLACES:
+        raise ValueError(f"no place {place!r} in a line of the market; the places are {', '.join(PLACES)}")
+    targets = np.arange(1, context + 1) % SENTENCE_LENGTH  # position t predicts token t + 1
+    return np.flatnonzero(targets == PLACES[place])
 
 
 def market_entropy_by_position() -> np.ndarray:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from .. import config as configs
 from ..text import tokenizers
@@ -55,7 +55,8 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
         about["optimizer"] = {key: value for key, value in state.items() if not isinstance(value, np.ndarray)}
     beside = path.with_name(path.name + ".part")
     try:
-        save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, beside, {"about": json.dumps(about)})
+        content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()}, {"about": json.dumps(about)})
+        beside.write_bytes(content)
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
