@@ -112,6 +112,14 @@ def test_the_rate_of_plain_descent_is_kept(track, tmp_path):
     assert optimizer.rate == 0.25
 
 
+def test_the_model_that_ships_is_the_same_in_both_tracks():
+    mine, other = (load_checkpoint("market-gpt", track) for track in ("numpy", "torch"))
+    assert mine.tokenizer == other.tokenizer and mine.model.config == other.model.config
+    ids = np.arange(2 * mine.model.context).reshape(2, -1) % len(mine.tokenizer)
+    with mine.model.evaluating(), other.model.evaluating():
+        assert_same(mine.model(ids)[0], other.model(ids)[0])
+
+
 # ------------------------------------------------------------------ the vocabulary
 
 
