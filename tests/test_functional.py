@@ -517,7 +517,7 @@ FUNCTIONS = sorted(
     for name, value in vars(NUMPY.functional).items()
     if inspect.isfunction(value) and value.__module__ == NUMPY.functional.__name__ and not name.startswith("_")
 )
-WITHOUT_GRADIENT = {"causal_mask", "check_allow"}
+WITHOUT_GRADIENT = {"causal_mask", "check_allow", "softmax_allowed"}  # the last: a part of attention
 
 
 @both_tracks
