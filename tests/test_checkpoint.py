@@ -268,3 +268,13 @@ def test_wrong_arguments(tmp_path):
         load_checkpoint(tmp_path / "w", track="jax")
     with pytest.raises(FileNotFoundError):
         load_checkpoint(tmp_path)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "w.ckpt"
+    save_checkpoint(path, gpt(NUMPY), TOKENIZER)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="w.ckpt.*not those that were written"):
+        load_checkpoint(path)
