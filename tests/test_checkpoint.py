@@ -1,8 +1,10 @@
 """Checkpoints: a run that goes on exactly, in either track; files that survive an interruption; nothing unpickled."""
 
 import json
+import os
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from track_tools import NUMPY, TORCH, assert_same, both_tracks
 from course_lib.config import FirstGPTConfig, GPTConfig
 from course_lib.generation import generate
 from course_lib.text import Batches, CharTokenizer, WordTokenizer, load_corpus
-from course_lib.training import WarmupCosine, checkpoint, load_checkpoint, save_checkpoint, train
+from course_lib.training import WarmupCosine, load_checkpoint, save_checkpoint, train
 
 TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
 IDS = TOKENIZER.encode(load_corpus("hello").text)
@@ -110,6 +112,14 @@ def test_the_rate_of_plain_descent_is_kept(track, tmp_path):
     assert optimizer.rate == 0.25
 
 
+def test_the_model_that_ships_is_the_same_in_both_tracks():
+    mine, other = (load_checkpoint("market-gpt", track) for track in ("numpy", "torch"))
+    assert mine.tokenizer == other.tokenizer and mine.model.config == other.model.config
+    ids = np.arange(2 * mine.model.context).reshape(2, -1) % len(mine.tokenizer)
+    with mine.model.evaluating(), other.model.evaluating():
+        assert_same(mine.model(ids)[0], other.model(ids)[0])
+
+
 # ------------------------------------------------------------------ the vocabulary
 
 
@@ -145,20 +155,20 @@ def test_an_interrupted_write_leaves_the_old_file_whole(tmp_path, monkeypatch, e
     save_checkpoint(path, old, TOKENIZER)
     before = path.read_bytes()
 
-    def half(arrays, file, metadata):
-        save_file(arrays, file, metadata)
-        if where == "while writing":
-            whole = file.read_bytes()
-            file.write_bytes(whole[: len(whole) // 2])
-            raise error
+    write = Path.write_bytes
+
+    def half(file, content):
+        write(file, content[: len(content) // 2])
+        raise error
 
     def no_rename(*names):
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "save_file", half)
-        if where == "before renaming":
-            patched.setattr(checkpoint.os, "replace", no_rename)
+        if where == "while writing":
+            patched.setattr(Path, "write_bytes", half)
+        else:
+            patched.setattr(os, "replace", no_rename)
         with pytest.raises(error):
             save_checkpoint(path, new, TOKENIZER)
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -167,15 +177,15 @@ def test_an_interrupted_write_leaves_the_old_file_whole(tmp_path, monkeypatch, e
 
 
 def test_the_file_is_there_under_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
-    seen = []
+    rename, seen = os.replace, []
 
-    def watch(arrays, file, metadata):
-        save_file(arrays, file, metadata)
-        seen.append((file.name, (tmp_path / "w").exists()))
+    def watch(beside, path):
+        seen.append((beside.name, path.exists(), load_checkpoint(beside).tokenizer == TOKENIZER))
+        rename(beside, path)
 
-    monkeypatch.setattr(checkpoint, "save_file", watch)
+    monkeypatch.setattr(os, "replace", watch)
     save_checkpoint(tmp_path / "w", gpt(NUMPY), TOKENIZER)
-    assert seen == [("w.part", False)]
+    assert seen == [("w.part", False, True)]
 
 
 def damaged(path, content):
@@ -258,3 +268,13 @@ def test_wrong_arguments(tmp_path):
         load_checkpoint(tmp_path / "w", track="jax")
     with pytest.raises(FileNotFoundError):
         load_checkpoint(tmp_path)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "w.ckpt"
+    save_checkpoint(path, gpt(NUMPY), TOKENIZER)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="w.ckpt.*not those that were written"):
+        load_checkpoint(path)
