@@ -91,7 +91,7 @@ def loss_by_position(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) 
 # Two layers of attention and no MLP learn which of two things is meant. The loss of that one word stays at ln 8 (any
 # thing), slides as the model finds out which things stand in the text, and then falls to nearly nothing within some 50
 # steps, when a head of the second layer begins to look at the right thing. Rounding decides when: the same seed dropped
-# at step 725 in one track and 1025 in the other, so the steps leave room. β₂ = 0.95 makes it earlier than 0.99; with an
+# at step 525 in one track and 950 in the other, so the steps leave room. β₂ = 0.95 makes it earlier than 0.99; with an
 # MLP the drop comes too, but the MLP makes the choice, and no head shows it.
 MARKET_RECIPE = Recipe(
     corpus="market",
