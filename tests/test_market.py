@@ -168,22 +168,24 @@ def test_the_meant_noun_is_learned_in_one_drop_by_looking_at_the_right_thing():
     curve = {}
 
     def keep(step):
-        if step in (300, 1500):
+        if step in (300, recipe.steps):
             curve[step] = loss_by_position(model, data.x, data.y)
 
     history = recipe.train("numpy", model, data, seed=0, progress=False, after_step=keep)
-    assert history.steps == 1500
+    assert history.steps == recipe.steps
     assert curve[300][meant].min() > math.log(2)  # not yet: it does not even know which two things there are
-    assert curve[1500][meant].max() < 0.05
+    assert curve[recipe.steps][meant].max() < 0.05
     loss = evaluate(model, data.x, data.y)
-    assert loss == pytest.approx(curve[1500].mean(), abs=1e-5)
+    assert loss == pytest.approx(curve[recipe.steps].mean(), abs=1e-5)
     assert market_entropy() - 0.003 < loss < market_entropy() + 0.015  # below the floor only by the luck of the draw
+    things = {"apples", "bananas"}
     for quality, answer in (("fresh", "apples"), ("stale", "bananas"), ("sweet", "apples"), ("sour", "bananas")):
         prompt = f"Ming bought apples, not bananas, because they were {quality}. She had tried the"
         assert generate(model, data.tokenizer, prompt, 1, temperature=0) == f"{prompt} {answer}"
         tokens = data.tokenizer.tokens(data.tokenizer.encode(prompt))
-        maps = model.attention_maps(data.tokenizer.encode(prompt))  # (L, H, T, T)
-        assert maps[1, :, -1, tokens.index(answer)].max() > 0.5
+        (other,) = things - {answer}
+        last = model.attention_maps(data.tokenizer.encode(prompt))[1, :, -1]  # layer 2, from the last "the": (H, T)
+        assert (last[:, tokens.index(answer)] - last[:, tokens.index(other)]).max() > 0.3
 
 
 # --- tinyshakespeare -----------------------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ def data_folder() -> Path:
 def decode_text(content: bytes, where: str) -> str:
     r"""The text of UTF-8 bytes, with every line end as "\n"; `where` is named if the bytes are not UTF-8.
 
-    The bytes are decoded here, and not by `open`, because files are hashed as bytes first. A byte-order mark, which some
-    Windows editors put in front, is no part of the text.
+    The bytes are decoded here, and not by `open`, because files are hashed as bytes first. A byte-order mark, which
+    some Windows editors put in front, is no part of the text.
 
     >>> decode_text(b"a\r\nb", "an example")
     'a\nb'

@@ -115,7 +115,8 @@ def what_is_wrong(content: bytes, where: str) -> str:
 def _by_hand(url: str) -> str:
     return (
         f"What to do: on a machine with network, download {url}\n"
-        f"and copy the file to {data_folder() / FILE_NAME}; or go on with load_corpus('market'), which needs no network."
+        f"and copy the file to {data_folder() / FILE_NAME}; "
+        "or go on with load_corpus('market'), which needs no network."
     )
 
 
