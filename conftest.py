@@ -41,4 +41,4 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{count} run but not compared: {why}")
     for name, seconds, allowed in times:
         over = "   OVER BUDGET" if seconds > allowed else ""
-        terminalreporter.write_line(f"{name:32} {seconds:6.1f} s of {allowed:3d} s{over}")
+        terminalreporter.write_line(f"{name:32} {seconds:6.1f} s of {allowed:3.0f} s{over}")

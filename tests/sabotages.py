@@ -44,7 +44,9 @@ LIBRARY = {
         NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "attention"),
     "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
     "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "causal"),
-    "torch mask shifted by one": (TORCH + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
+    "torch mask shifted by one": (
+        TORCH + "functional.py", "torch.tril(torch.ones(size, size, dtype=torch.bool))",
+        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)", "causal"),
     "heads split by a bare reshape": (
         NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
     "torch heads split by a bare reshape": (
@@ -55,6 +57,9 @@ LIBRARY = {
         NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "embedding"),
     "LayerNorm backward without the mean": (
         NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "layer_norm"),
+    "attention view shows the transpose": (
+        "course_lib/views/attention.py", "return self.weights[self.layer, self.head]",
+        "return self.weights[self.layer, self.head].T", "attention_view"),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "backward"),
     "gradients overwrite": (
         NUMPY + "tensor.py", "arrived[key] + contribution if key in arrived else contribution", "contribution",
@@ -85,7 +90,8 @@ def source_change(pattern, new, where=compared):
 
 
 SABOTAGES["notebook: another seed"] = source_change(r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765")
-SABOTAGES["notebook: another learning rate"] = source_change(r"\b(rate|lr)=[\d.e-]+", r"\1=0.0123")
+SABOTAGES["notebook: another learning rate"] = source_change(
+    r"(?m)^((?! *def ).*\b(?:rate|lr)=)[\d.e-]+", r"\g<1>0.0123")
 
 
 @sabotage("notebook: a printed number changed")
@@ -355,4 +361,4 @@ def _(copy):
 
 
 # What only exercises can show, once they exist: a starter that holds the answer, a check weakened, the decisive
-# assertion of a check dropped, a solution broken. And with the attention view: a view that shows other data.
+# assertion of a check dropped, a solution broken.

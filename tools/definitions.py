@@ -45,9 +45,11 @@ def library(path):
 
 @cache
 def public_names():
-    """{name: [files]} of all public functions and classes of course_lib."""
+    """{name: [files]} of the public functions and classes that the course is about: no command lines, no drawing."""
     found = {}
     for path in sorted((nb.ROOT / "course_lib").rglob("*.py")):
+        if path.parent.name == "views" or "__main__" in path.read_text(encoding="utf-8"):
+            continue
         where = path.relative_to(nb.ROOT).as_posix()
         for name in library(where):
             if "." not in name and not name.startswith("_"):

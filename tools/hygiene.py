@@ -32,7 +32,7 @@ TAGS = {
 MAX_BYTES = 1_500_000
 CELLS = (30, 70)
 CODE_LINES = 25
-PROSE_LINES = 14  # lines of 120 characters in one text cell; tables and listings do not count
+PROSE_LINES = 14  # lines of 120 characters in one text cell; tables, listings and folded answers do not count
 FIRST_RESULT = 5  # cells
 SIGNS = set("→←↑↓↵␠×·√≈≠≤≥±−–—…²³ᵀ∞Σ∂∇αβγδεθλμπστφ█░✓✗✅❌⬜")  # allowed in compared text besides ASCII
 
@@ -278,7 +278,8 @@ def caps(book):
         if (n := len(cell.source.splitlines())) > CODE_LINES:
             yield f"cell {cell.id}: {n} lines of code; at most {CODE_LINES}"
     for cell in book.prose:
-        lines = [s for s in prose_only(cell.source).splitlines() if s.strip() and not s.lstrip().startswith("|")]
+        shown = re.sub(r"(?s)</summary>.*?</details>", "", prose_only(cell.source))
+        lines = [s for s in shown.splitlines() if s.strip() and not s.lstrip().startswith("|")]
         n = sum(math.ceil(len(s) / 120) for s in lines)
         if n > PROSE_LINES and "solution" not in nb.tags(cell):
             yield f"cell {cell.id}: {n} lines of prose (of 120 characters); at most {PROSE_LINES}"
