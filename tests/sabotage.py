@@ -53,14 +53,6 @@ class Copy:
             raise DoesNotApply(f"{path} has {text.count(old)} times {old!r}")
         file.write_text(text.replace(old, new), encoding="utf-8")
 
-    def tests_about(self, word):
-        """Test files of the library that contain this word."""
-        texts = {p: p.read_text(encoding="utf-8") for p in sorted((self.root / "tests").glob("test_*.py"))}
-        found = [p for p, text in texts.items() if word in text and re.search(r"(?m)^(from|import) course_lib", text)]
-        if not found:
-            raise DoesNotApply(f"no test of the library mentions {word}")
-        return [p.relative_to(self.root).as_posix() for p in found]
-
     def edit_book(self, wanted, change):
         """Change the first notebook cell for which `wanted(cell)` is true; `change(book, cell)`. Gives path, cell."""
         for path in self.books():
