@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from .inputs import check_ids
+
 
 def next_probabilities(logits, temperature=1.0, top_k=None):
     """Probabilities of the next token from its ``logits`` (V,), as float64 that sums to 1.
 
     temperature: logits are divided by it; below 1 the likely gets likelier, and 0 means greedy (all on the largest).
-    top_k: only the k most likely tokens stay (more than V means V). Raises ValueError for temperature < 0 or k < 1.
+    top_k: only the k most likely tokens stay (more than V means V).
+
+    Raises ValueError for temperature < 0, k < 1, or logits that are not numbers (training went wrong).
 
     >>> next_probabilities(np.array([1.0, 3.0, 2.0]), temperature=0)
     array([0., 1., 0.])
@@ -17,9 +21,12 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
         raise ValueError(f"temperature must be 0 or a positive number, not {temperature}")
     if top_k is not None and (top_k != int(top_k) or top_k < 1):
         raise ValueError(f"top_k must be a whole number from 1 up, not {top_k}")
+    if np.isnan(logits).any():
+        raise ValueError(f"{np.isnan(logits).sum()} of {len(logits)} logits are nan: the weights of this model are broken")
     if temperature == 0:
         return (np.arange(len(logits)) == logits.argmax()).astype(np.float64)
-    scaled = (logits - logits.max()) / temperature
+    with np.errstate(over="ignore"):  # at a tiny temperature -inf is the right answer
+        scaled = (logits - logits.max()) / temperature
     if top_k is not None and top_k < len(logits):
         dropped = np.argsort(-scaled, kind="stable")[int(top_k) :]
         scaled[dropped] = -np.inf
@@ -32,10 +39,11 @@ def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None):
 
     The model sees the last ``model.context`` tokens only. Dropout is off and no graph is built, and the model's mode is
     its own again between two tokens. ``rng`` is a NumPy Generator (default: seed 0).
+    Raises, when the first id is asked for, ValueError for an empty prompt, IndexError for an id outside the vocabulary.
     """
-    ids = [int(i) for i in np.asarray(ids).reshape(-1)]
-    if not ids:
+    if np.size(ids) == 0:
         raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+    ids = check_ids(ids, model.vocabulary_size).reshape(-1).tolist()
     if length < 0:
         raise ValueError(f"length must be 0 or more, not {length}")
     rng = np.random.default_rng(0) if rng is None else rng

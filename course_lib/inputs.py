@@ -1,5 +1,7 @@
 """Checks of ids, targets and probabilities, shared by both tracks: NumPy arrays in, clear errors out."""
 
+import math
+
 import numpy as np
 
 
@@ -17,14 +19,18 @@ def check_ids(ids, size):
     return ids
 
 
-def check_targets(targets, rows, size, ignore_index):
+def check_targets(targets, shape, size, ignore_index):
     """``(targets, kept)``: the targets as one row of integers, and which of them count (None when all do).
 
-    Raises ValueError when their number is not ``rows`` or none counts, IndexError for one outside 0 ... size - 1.
+    They have the ``shape`` of the logits without V, or are one row of as many. Raises ValueError where they do not fit
+    or none counts, IndexError for one outside 0 ... size - 1.
     """
-    targets = np.asarray(targets).reshape(-1)
-    if len(targets) != rows:
-        raise ValueError(f"{rows} rows of logits, but {len(targets)} targets")
+    targets, shape, rows = np.asarray(targets), tuple(shape), math.prod(shape)
+    if targets.size != rows:
+        raise ValueError(f"{rows} rows of logits, but {targets.size} targets")
+    if targets.ndim > 1 and targets.shape != shape:
+        raise ValueError(f"targets have shape {targets.shape}, but the logits are for {shape}: transposed?")
+    targets = targets.reshape(-1)
     kept = targets != ignore_index
     if kept.all():
         if rows == 0:

@@ -70,17 +70,22 @@ class Recipe:
         return train(model, optimizer, batches, steps, schedule=schedule, clip=self.clip, **options)
 
 
-def loss_by_position(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:
-    """Mean loss of each position of the windows x, y (n, T), as nats of shape (T,); the mean of it is the loss."""
-    total = np.zeros(y.shape[1])
+def token_losses(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:
+    """The loss of every single token of the windows x, y (n, T), in nats: float64 of shape (n, T)."""
+    losses = np.empty(y.shape)
     with model.evaluating():
         for start in range(0, len(x), batch_size):
-            targets = y[start : start + batch_size]
-            logits = model(x[start : start + batch_size])[0].detach().numpy().astype(np.float64)  # (B, T, V)
+            piece = slice(start, start + batch_size)
+            logits = model(x[piece])[0].detach().numpy().astype(np.float64)  # (B, T, V)
             logits -= logits.max(axis=-1, keepdims=True)
             logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-            total -= np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0].sum(axis=0)  # (B, T) → (T,)
-    return total / len(x)
+            losses[piece] = -np.take_along_axis(logits, y[piece][..., None], axis=-1)[..., 0]
+    return losses
+
+
+def loss_by_position(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:
+    """Mean loss of each position of the windows x, y (n, T), as nats of shape (T,); the mean of it is the loss."""
+    return token_losses(model, x, y, batch_size).mean(axis=0)
 
 
 # Two layers of attention and no MLP learn which of two things is meant. At every seed that was tried (ten of them) the

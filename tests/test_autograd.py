@@ -254,6 +254,16 @@ def test_retain_grad_keeps_the_gradient_in_the_middle(track):
     assert z.grad is None if track is NUMPY else True
 
 
+def test_a_tensor_knows_what_made_it():
+    a, b = NUMPY.leaf([[1, 2]]), NUMPY.leaf([[3, 4]])
+    total = (a * b).sum()
+    product = total.parents[0]
+    assert [total.operation, product.operation, a.operation] == ["sum", "__mul__", ""]
+    assert len(total.parents) == 1 and product.parents[0] is a and product.parents[1] is b and a.parents == ()
+    assert NUMPY.F.linear(a, NUMPY.leaf([[1], [2]])).operation == "linear"
+    assert [id(t) for t in total.topological_order()][-2:] == [id(product), id(total)]
+
+
 def test_a_graph_is_freed_when_nobody_holds_its_end():
     x = NUMPY.leaf([1, 2])
     middle = x * 2
@@ -399,7 +409,7 @@ NOT_DIFFERENTIABLE = {
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "argmax", "item", "numpy", "__array__",
     "detach", "__len__", "__repr__", "__hash__", "shape", "ndim", "dtype", "is_leaf",
 }  # fmt: skip
-ABOUT_THE_GRAPH = {"__init__", "backward", "topological_order", "retain_grad", "operand"}
+ABOUT_THE_GRAPH = {"__init__", "backward", "topological_order", "retain_grad", "operand", "parents", "operation"}
 CASES = [(f"{name}-{i}", *case) for name, cases in OPERATIONS.items() for i, case in enumerate(cases)]
 
 

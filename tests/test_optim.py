@@ -286,3 +286,13 @@ def test_O21_a_step_keeps_the_precision(track, dtype):
         assert np.shares_memory(array(p), array(optimizer.flat))
     state = optimizer.state()
     assert state["mean"].dtype == dtype and type(state["rate"]) is float
+
+
+@both_tracks
+def test_a_second_optimiser_takes_over_and_the_first_says_so(track):
+    p = track.leaf(np.ones((2, 2)))
+    first = track.optim.SGD([p], 0.1)
+    second = track.optim.AdamW([p], 0.1)
+    with pytest.raises(RuntimeError, match="another optimiser"):
+        first.step()
+    second.step()

@@ -95,7 +95,11 @@ def test_no_function_is_forgotten():
         if inspect.isfunction(f) and f.__module__.endswith("functional")
     }
     tested = {case.split()[0] for case in FUNCTIONS}
-    assert {name for name in public if not name.startswith("_")} - tested == {"causal_mask", "check_allow"}
+    assert {name for name in public if not name.startswith("_")} - tested == {
+        "causal_mask",
+        "check_allow",
+        "softmax_allowed",
+    }
     assert (array(NUMPY.F.causal_mask(5)) == array(TORCH.F.causal_mask(5))).all()
 
 

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 import subprocess
 import sys
 import types
@@ -15,10 +16,24 @@ import traitlets
 from PIL import Image
 
 from course_lib import views
-from course_lib.views import attention_view, heatmaps, labels, live, plots, style
+from course_lib.views import attention_view, cells, figures, labels, live, matrices, plots, style
 
 CAUSAL = np.tril(np.ones((3, 3), dtype=bool))
-HOSTILE = ["<b>", "&", "\n", " ", "$a^$", "", "\t", "你好", "🙂", "שלום", "a\u200bb", "</script><img src=x onerror=alert(1)>", "x" * 40]
+HOSTILE = [
+    "<b>",
+    "&",
+    "\n",
+    " ",
+    "$a^$",
+    "",
+    "\t",
+    "你好",
+    "🙂",
+    "שלום",
+    "a\u200bb",
+    "</script><img src=x onerror=alert(1)>",
+    "x" * 40,
+]
 
 
 def softmax_rows(*shape, allow=None, seed=0):
@@ -34,6 +49,7 @@ def decoded(png):
 
 
 # ---- what may be shown, and what is refused -------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 3, 3), (2, 4, 3, 3)])
 def test_all_shapes_are_accepted_and_kept_exactly(shape):
@@ -53,14 +69,22 @@ def test_tensors_of_both_tracks_and_lists():
         def numpy(self):
             return np.array(rows, dtype=np.float32)
 
-    kinds = [rows, LikeNumpyTrack(), np.array(rows, dtype=np.float16), torch.tensor(rows, requires_grad=True),
-             torch.tensor(rows, dtype=torch.bfloat16), torch.tensor(rows, dtype=torch.float64)]
+    kinds = [
+        rows,
+        LikeNumpyTrack(),
+        np.array(rows, dtype=np.float16),
+        torch.tensor(rows, requires_grad=True),
+        torch.tensor(rows, dtype=torch.bfloat16),
+        torch.tensor(rows, dtype=torch.float64),
+    ]
     for weights in kinds:
         np.testing.assert_array_equal(attention_view(weights, ["a", "b"]).weights[0, 0], rows)
 
 
 def test_shapes_that_do_not_fit_the_tokens_are_named():
-    with pytest.raises(ValueError, match=r"\(1, 2, 3, 3\) have 3 rows \(queries\) and 3 columns \(keys\).* 4 key tokens"):
+    with pytest.raises(
+        ValueError, match=r"\(1, 2, 3, 3\) have 3 rows \(queries\) and 3 columns \(keys\).* 4 key tokens"
+    ):
         attention_view(softmax_rows(1, 2, 3, 3), list("abcd"))
     with pytest.raises(ValueError, match=r"\(5, 1, 2, 3, 3\).*batch of 5.*weights\[0\]"):
         attention_view(softmax_rows(5, 1, 2, 3, 3), list("abc"))
@@ -121,6 +145,7 @@ def test_mask_of_the_wrong_polarity_or_kind_is_noticed():
 
 
 # ---- choices, numbers and words -------------------------------------------------------------------------------------
+
 
 def test_every_option_of_every_selector_can_be_chosen():
     view = attention_view(softmax_rows(2, 3, 4, 4), list("abcd"))
@@ -201,6 +226,7 @@ def test_visible_forms():
 
 # ---- pictures -------------------------------------------------------------------------------------------------------
 
+
 def hatched_cells(patch, shape):
     centres = [(j, i) for i in range(shape[0]) for j in range(shape[1])]
     return patch.get_path().contains_points(centres).reshape(shape)
@@ -209,8 +235,8 @@ def hatched_cells(patch, shape):
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (6, 4)])
 def test_hatching_covers_exactly_what_is_not_allowed(shape):
     allowed = np.random.default_rng(1).random(shape) < 0.5
-    np.testing.assert_array_equal(hatched_cells(heatmaps.hatching(allowed), shape), ~allowed)
-    assert heatmaps.hatching(np.ones(shape, dtype=bool)) is None
+    np.testing.assert_array_equal(hatched_cells(cells.hatching(allowed), shape), ~allowed)
+    assert cells.hatching(np.ones(shape, dtype=bool)) is None
 
 
 def test_cells_that_are_not_allowed_carry_no_number_and_no_zero():
@@ -265,12 +291,15 @@ def test_a_picture_looks_the_same_whatever_style_the_notebook_chose():
 
     plain = drawn()
     before = dict(matplotlib.rcParams)
-    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "black", "text.parse_math": True, "lines.linewidth": 9}):
+    with matplotlib.rc_context(
+        {"font.size": 20, "axes.facecolor": "black", "text.parse_math": True, "lines.linewidth": 9}
+    ):
         assert drawn() == plain
     assert dict(matplotlib.rcParams) == before
 
 
 # ---- figures --------------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def shown(monkeypatch):
@@ -285,15 +314,19 @@ def shown(monkeypatch):
         outputs.append(thing)
         return Handle() if display_id else None
 
-    monkeypatch.setattr(plots, "display", display)
+    monkeypatch.setattr(figures, "display", display)
     monkeypatch.setattr(live, "display", display)
     return outputs
 
 
 MAKERS = {
-    "losses": lambda alt: views.plot_losses({"a": [3.0, 2, 1], "b": [2.0, 1, 1]}, floor=("floor", 0.5), alt=alt, title="T $x^$"),
+    "losses": lambda alt: views.plot_losses(
+        {"a": [3.0, 2, 1], "b": [2.0, 1, 1]}, floor=("floor", 0.5), alt=alt, title="T $x^$"
+    ),
     "lines": lambda alt: views.plot_lines({"a": [1.0, 2], "b": [1.0, 0.1]}, x=[1, 10], log_x=True, log_y=True, alt=alt),
-    "bars": lambda alt: views.plot_bars(["a", "\n", "$a^$", "a rather long label"], [1, 2, 3, 4], highlight=[1], floor=2, alt=alt),
+    "bars": lambda alt: views.plot_bars(
+        ["a", "\n", "$a^$", "a rather long label"], [1, 2, 3, 4], highlight=[1], floor=2, alt=alt
+    ),
     "flat bars": lambda alt: views.plot_bars(["a", "b"], [0.1, 0.9], horizontal=True, alt=alt),
     "heat map": lambda alt: views.plot_heatmap([[1, -2], [np.nan, 3]], ["$a^$", "<b>"], ["x", "y"], alt=alt, title="T"),
     "large heat map": lambda alt: views.plot_heatmap(np.eye(40), alt=alt, allow=np.tril(np.ones((40, 40), dtype=bool))),
@@ -346,7 +379,7 @@ def test_losses_are_drawn_as_they_are():
     pale, strong, floor = ax.lines
     np.testing.assert_array_equal(pale.get_ydata(), losses)
     np.testing.assert_array_equal(pale.get_xdata(), np.arange(1, 401))
-    np.testing.assert_allclose(strong.get_ydata(), [losses[max(0, n - 9): n + 1].mean() for n in range(400)])
+    np.testing.assert_allclose(strong.get_ydata(), [losses[max(0, n - 5) : n + 6].mean() for n in range(400)])
     assert floor.get_ydata()[0] == 0.5
     ax = axes()
     plots.draw_losses(ax, {"run": losses}, smooth=1)
@@ -361,17 +394,18 @@ def test_long_curves_are_thinned_and_keep_their_last_point():
 
 def test_heat_map_colours_follow_the_values():
     ax = axes()
-    image = plots.draw_heatmap(ax, [[-1.0, 2.0], [0.0, 1.0]])
+    image = matrices.draw_heatmap(ax, [[-1.0, 2.0], [0.0, 1.0]])
     assert (image.norm.vmin, image.norm.vmax) == (-2, 2)
     assert image.cmap.name == "blue_orange"
     assert [t.get_text() for t in ax.texts] == ["-1.00", "2.00", "0.00", "1.00"]
-    assert plots.draw_heatmap(axes(), [[1.0, 2.0]]).cmap.name == "cividis"
+    assert matrices.draw_heatmap(axes(), [[1.0, 2.0]]).cmap.name == "cividis"
     ax = axes()
-    plots.draw_heatmap(ax, np.ones((3, 3)), allow=CAUSAL)
+    matrices.draw_heatmap(ax, np.ones((3, 3)), allow=CAUSAL)
     np.testing.assert_array_equal(hatched_cells(ax.patches[0], (3, 3)), ~CAUSAL)
 
 
 # ---- the live plot --------------------------------------------------------------------------------------------------
+
 
 def test_live_plot_replaces_one_output_and_its_text_never_changes(shown):
     history = types.SimpleNamespace(losses=[])
@@ -384,7 +418,7 @@ def test_live_plot_replaces_one_output_and_its_text_never_changes(shown):
     plot.close()
     assert plot.redraws == 3, "close has nothing to add when the last state is shown"
     assert {repr(output) for output in shown} == {"Figure: The loss falls", "The loss falls"}
-    assert len({output.png for output in shown if isinstance(output, plots.Picture)}) == 3
+    assert len({output.png for output in shown if isinstance(output, figures.Picture)}) == 3
 
 
 def test_live_plot_waits_between_redraws_and_draws_the_end(shown):
@@ -401,6 +435,7 @@ def test_live_plot_waits_between_redraws_and_draws_the_end(shown):
 
 # ---- the package ----------------------------------------------------------------------------------------------------
 
+
 def test_nothing_comes_from_the_network_and_nothing_needs_require():
     files = [path for path in Path(views.__file__).parent.iterdir() if path.is_file()]
     assert len(files) >= 5
@@ -415,10 +450,32 @@ def in_a_new_python(code):
 
 
 def test_views_import_neither_torch_nor_pyplot():
-    done = in_a_new_python("import sys, course_lib.views; print([m for m in ('torch', 'matplotlib.pyplot') if m in sys.modules])")
+    done = in_a_new_python(
+        "import sys, course_lib.views; print([m for m in ('torch', 'matplotlib.pyplot') if m in sys.modules])"
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_missing_ipywidgets_says_how_to_install_it_where():
     done = in_a_new_python("import sys; sys.modules['ipywidgets'] = None\nimport course_lib.views")
     assert f'"{sys.executable}" -m pip install ipywidgets' in done.stderr
+
+
+def test_a_strictly_cleaned_page_still_has_picture_and_words(shown):
+    """nbconvert's sanitize_html, as on GitHub: no script, no style; the words become a caption."""
+    exporters = pytest.importorskip("nbconvert.exporters")
+    nbformat = pytest.importorskip("nbformat")
+    MAKERS["bars"]("Four bars & a <b>")
+    view = attention_view(softmax_rows(2, 3, 3), ["a", "<b>", "c"])
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell("", execution_count=1, outputs=[])]
+    for thing in (*shown, view):
+        bundle = thing._repr_mimebundle_()
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        data.pop("application/vnd.jupyter.widget-view+json", None)  # committed notebooks carry no live widget
+        book.cells[0].outputs.append(nbformat.v4.new_output("display_data", data=data, metadata=metadata))
+    page, _ = exporters.HTMLExporter(sanitize_html=True, exclude_input=True).from_notebook_node(book)
+    page = page[page.index("<body") :]
+    assert page.count("data:image/png;base64,") == 2
+    assert re.search("<em[^>]*>Figure: Four bars &amp; a &lt;b&gt;</em>", page)
+    assert "&lt;em" not in page, "the markup itself would be shown"

@@ -26,9 +26,10 @@ def slices(page, folder, name, theme):
     page.wait_for_timeout(400)
     pane = page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer")
     box = pane.bounding_box()
-    total = pane.evaluate("e => e.scrollHeight")
+    total = pane.evaluate("""e => Math.max(...[...e.querySelectorAll('.jp-Cell')]
+        .map(cell => cell.getBoundingClientRect().bottom)) - e.getBoundingClientRect().top + e.scrollTop""")
     step = int(box["height"]) - 40  # a little overlap, so that no line is cut in both pictures
-    tops = list(range(0, max(1, total - 40), step))
+    tops = list(range(0, max(1, int(total) - 40), step))
     for n, top in enumerate(tops, start=1):
         pane.evaluate("(e, top) => e.scrollTo(0, top)", top)
         page.wait_for_timeout(150)
@@ -55,7 +56,9 @@ def main():
             if not chosen.no_run:
                 lab.run_all(page, timeout=600_000)
             for theme in chosen.themes or ["light", "dark"]:
-                print(f"{theme}: {slices(page, chosen.outdir, chosen.notebook.stem, theme)} pictures in {chosen.outdir}")
+                print(
+                    f"{theme}: {slices(page, chosen.outdir, chosen.notebook.stem, theme)} pictures in {chosen.outdir}"
+                )
             found = [f"cell {n}: {line}" for n, line in lab.troubles(page)]
             found += [f"outside request: {url}" for url in page.outside] + page.errors
     print("\n".join(found).encode("ascii", "backslashreplace").decode() or "no error outputs, no console errors")

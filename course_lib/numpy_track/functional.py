@@ -130,7 +130,7 @@ def cross_entropy(logits, targets, ignore_index=-100):
     """
     size = logits.shape[-1]
     rows = logits.data.reshape(-1, size)
-    targets, kept = check_targets(targets, len(rows), size, ignore_index)
+    targets, kept = check_targets(targets, logits.shape[:-1], size, ignore_index)
     if kept is not None:
         rows, targets = rows[kept], targets[kept]
     shifted = rows - rows.max(axis=-1, keepdims=True)  # (n, V)

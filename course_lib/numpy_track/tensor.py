@@ -57,7 +57,7 @@ def tracked(data, parents, backward):
     return out
 
 
-def used_up(grad):
+def _used_up(grad):
     raise RuntimeError("backward() was already called through this graph and has freed it: compute the result again")
 
 
@@ -108,7 +108,10 @@ class Tensor:
         if grad.shape != self.shape:
             raise ValueError(f"grad has shape {grad.shape}, the Tensor {self.shape}")
         arrived = {id(self): grad}  # gradients on their way, summed over all users of a node
-        for node in reversed(self.topological_order()):
+        order = self.topological_order()
+        if any(node._backward is _used_up for node in order):
+            _used_up(grad)  # before any gradient is touched
+        for node in reversed(order):
             grad = arrived.pop(id(node))
             if node._backward is None or node._retain:  # a leaf (or asked to): keep a copy that nobody else holds
                 node.grad = np.array(grad) if node.grad is None else node.grad.__iadd__(grad)
@@ -118,7 +121,7 @@ class Tensor:
                 if parent.requires_grad:
                     key = id(parent)
                     arrived[key] = arrived[key] + contribution if key in arrived else contribution
-            node._parents, node._backward = (), used_up
+            node._parents, node._backward = (), _used_up
 
     def topological_order(self):
         """Every Tensor that this one was made from, parents before children. A stack, not recursion: graphs are deep."""
@@ -129,8 +132,6 @@ class Tensor:
                 order.append(node)
             elif id(node) not in seen:
                 seen.add(id(node))
-                if node._backward is used_up:
-                    used_up(None)
                 stack.append((node, True))
                 stack.extend((parent, False) for parent in node._parents if parent.requires_grad)
         return order

@@ -67,7 +67,7 @@ def cross_entropy(logits, targets, ignore_index=-100):
     """
     size = logits.shape[-1]
     rows = logits.reshape(-1, size)
-    targets, kept = check_targets(targets, len(rows), size, ignore_index)
+    targets, kept = check_targets(targets, logits.shape[:-1], size, ignore_index)
     if kept is not None:
         rows, targets = rows[torch.from_numpy(kept)], targets[kept]
     picked = rows.gather(1, _indices(targets)[:, None])  # (n, 1)

@@ -44,6 +44,11 @@ class Optimizer:
         """Forget the gradients; without this, the next backward adds to the old ones."""
         self.flat.grad.zero_()
 
+    def check_owner(self):
+        """RuntimeError if the parameters have moved to the vector of another optimiser: steps here would reach nobody."""
+        if not (self.parameters[0].data_ptr() == self.flat.data_ptr()):
+            raise RuntimeError("another optimiser was made for this model since: use that one, or make this one again")
+
     def clip_grad_norm(self, max_norm):
         """Scale the whole gradient down to ``max_norm`` if it is longer; returns the norm before."""
         return clip_grad_norm([self.flat], max_norm)
@@ -54,6 +59,7 @@ class SGD(Optimizer):
 
     def step(self):
         """Move every parameter once, against its gradient."""
+        self.check_owner()
         self.flat.data -= self.rate * self.flat.grad
 
     def state(self):
@@ -86,6 +92,7 @@ class AdamW(Optimizer):
 
     def step(self):
         """Move every parameter once."""
+        self.check_owner()
         self.steps += 1
         (beta1, beta2), grad, scratch = self.betas, self.flat.grad, self.scratch
         self.mean.mul_(beta1).add_(grad, alpha=1 - beta1)

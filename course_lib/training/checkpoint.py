@@ -1,6 +1,7 @@
 """Trained models as files: safetensors, written beside and renamed, readable by both tracks. Nothing is unpickled."""
 
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
@@ -11,12 +12,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from .. import config as configs
-from ..text import tokenizers
+from ..text import CharTokenizer, WordTokenizer
 
 FORMAT = "gpt-twice 1"
 SHIPPED = Path(__file__).resolve().parents[2] / "data"
 SHIPPED_NAMES = ("market-gpt", "shakespeare-gpt")
-MODELS = {"FirstGPT": "FirstGPTConfig", "GPT": "GPTConfig"}
+MODELS = {"FirstGPT": configs.FirstGPTConfig, "GPT": configs.GPTConfig}
+TOKENIZERS = {"CharTokenizer": CharTokenizer, "WordTokenizer": WordTokenizer}
 
 
 @dataclasses.dataclass
@@ -31,7 +33,7 @@ class Checkpoint:
 
 
 def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note=""):
-    """Write ``model`` with its config and vocabulary to ``path``; with ``optimizer`` and ``batches``, training can go on.
+    """Write ``model``, its config and vocabulary to ``path``; with ``optimizer`` and ``batches``, training can go on.
 
     The file is written under another name first and then renamed, so an interrupted write leaves the old file whole.
     """
@@ -53,10 +55,11 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
         state = optimizer.state()
         arrays |= {f"optimizer.{key}": value for key, value in state.items() if isinstance(value, np.ndarray)}
         about["optimizer"] = {key: value for key, value in state.items() if not isinstance(value, np.ndarray)}
+    arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    about["sha256"] = _fingerprint(arrays)
     beside = path.with_name(path.name + ".part")
     try:
-        content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()}, {"about": json.dumps(about)})
-        beside.write_bytes(content)
+        beside.write_bytes(save(arrays, {"about": json.dumps(about)}))
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
@@ -65,7 +68,8 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
 def load_checkpoint(path, track="numpy"):
     """Read a checkpoint into a model of ``track`` ("numpy" or "torch"), whichever track wrote it. Returns a Checkpoint.
 
-    ``path`` is a file, or the name of a model that ships with the course: "market-gpt", "shakespeare-gpt". Raises FileNotFoundError, or ValueError that says what is wrong with the file.
+    ``path`` is a file, or the name of a model that ships with the course: "market-gpt", "shakespeare-gpt".
+    Raises FileNotFoundError, or ValueError that says what is wrong with the file.
     """
     if track not in ("numpy", "torch"):
         raise ValueError(f"track must be 'numpy' or 'torch', not {track!r}")
@@ -75,19 +79,38 @@ def load_checkpoint(path, track="numpy"):
     try:
         with safe_open(path, "numpy") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
+            arrays = {key: file.get_tensor(key) for key in file.keys()}
+    except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     if about.get("format") != FORMAT:
         raise ValueError(f"{path} was not written by this course: its format is {about.get('format')!r}, not {FORMAT!r}")
-    models = importlib.import_module(f"course_lib.{track}_track.models")
-    model = getattr(models, about["model"])(getattr(configs, MODELS[about["model"]])(**about["config"]))
+    try:
+        return _build(about, arrays, importlib.import_module(f"course_lib.{track}_track.models"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged, its parts do not fit together: {type(error).__name__} {error}") from error
+
+
+def _build(about, arrays, models):
+    if about["sha256"] != _fingerprint(arrays):
+        raise ValueError("the numbers are not those that were written")
+    config = MODELS[about["model"]](**about["config"])
+    model = getattr(models, about["model"])(config)
     model.load_state(_part(arrays, "model."))
     if about["dropout"]:
         model.dropout.rng.bit_generator.state = about["dropout"]
-    tokenizer = getattr(tokenizers, about["tokenizer"])(about["vocabulary"])
+    tokenizer = TOKENIZERS[about["tokenizer"]](about["vocabulary"])
+    if len(tokenizer) != model.vocabulary_size:
+        raise ValueError(f"{len(tokenizer)} tokens in the vocabulary, {model.vocabulary_size} in the model")
     optimizer = None if about["optimizer"] is None else about["optimizer"] | _part(arrays, "optimizer.")
     return Checkpoint(model, tokenizer, optimizer, about["batches"], about["note"])
+
+
+def _fingerprint(arrays):
+    """SHA-256 over names and bytes: a flipped bit in a weight would otherwise go unnoticed."""
+    digest = hashlib.sha256()
+    for key in sorted(arrays):
+        digest.update(key.encode() + arrays[key].tobytes())
+    return digest.hexdigest()
 
 
 def _part(arrays, prefix):

@@ -1,17 +1,25 @@
 """The loss over a whole part of the text."""
 
+import numpy as np
+
+IGNORED = -100  # what cross_entropy leaves out unless told otherwise
+
 
 def evaluate(model, x, y, batch_size=64):
     """Mean loss in nats per token over all windows ``x`` (N, T) with targets ``y``, each token counted once.
 
-    Every batch is weighted by its tokens, so a short last batch changes nothing and the result does not depend on
-    ``batch_size``. The model's mode and every Generator are left as they were.
+    Every batch is weighted by its targets that count (those that are not -100), so a short last batch changes nothing
+    and the result does not depend on ``batch_size``. The model's mode and every Generator are left as they were.
+    Raises ValueError when no target counts.
     """
-    if len(x) == 0:
-        raise ValueError("nothing to evaluate: there are 0 windows")
-    total = 0.0
+    y = np.asarray(y)
+    total, count = 0.0, int((y != IGNORED).sum())
+    if count == 0:
+        raise ValueError(f"nothing to evaluate: {len(x)} windows, and 0 targets that count")
     with model.evaluating():
         for start in range(0, len(x), batch_size):
-            piece = slice(start, start + batch_size)
-            total += model(x[piece], y[piece])[1].item() * y[piece].size
-    return total / y.size
+            targets = y[start : start + batch_size]
+            kept = int((targets != IGNORED).sum())
+            if kept:
+                total += model(x[start : start + batch_size], targets)[1].item() * kept
+    return total / count

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 
-@dataclass
+@dataclass(repr=False)
 class History:
     """One entry per step, as Python floats: ``losses`` in nats per token, ``rates``, ``norms`` before clipping.
 
-    ``evaluations`` holds (step, validation loss); ``seconds`` the time spent; ``stopped`` is True after the stop button.
+    ``evaluations`` holds (step, validation loss), ``seconds`` the time spent; ``stopped`` is True after the stop button.
     """
 
     losses: list = field(default_factory=list)
@@ -21,6 +21,11 @@ class History:
     def steps(self):
         """How many steps were made."""
         return len(self.losses)
+
+    def __repr__(self):
+        """One line, with ~ before the number that differs a little between machines."""
+        last = f", last loss ~{self.losses[-1]:.2f} nats per token" if self.losses else ""
+        return f"History: {self.steps:,} steps{last}{', stopped' if self.stopped else ''}"
 
     def mean_loss(self, last):
         """Mean of the ``last`` losses: one step alone is noisy."""

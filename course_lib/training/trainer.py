@@ -19,7 +19,7 @@ def train(
 
     batches: an iterable of (x, y), integer arrays (B, T); training ends with it, or after ``steps`` steps.
     schedule: step -> learning rate; without one ``optimizer.rate`` stays as it is.
-    clip: the largest norm of the gradient (None: not clipped, and no norms are kept).
+    clip: the largest norm of the gradient (None: not clipped).
     evaluate: a function without arguments that returns the validation loss, called every ``evaluate_every`` steps.
     history: go on with this one; the schedule goes on at its step too.
     progress: show a bar. plot: an object with ``update(history)`` and ``close()``, called after each step; None costs
@@ -34,7 +34,7 @@ def train(
     if steps is not None:
         batches = itertools.islice(batches, steps)
     total = steps if steps is not None else len(batches) if hasattr(batches, "__len__") else None
-    started, mode = time.perf_counter(), model.training
+    started, modes = time.perf_counter(), [(module, module.training) for module in model.modules()]
     model.train()
     try:
         with _StopButton() as stop, _bar(total, progress) as bar:
@@ -55,7 +55,8 @@ def train(
         history.stopped = True
     finally:
         history.seconds += time.perf_counter() - started
-        model.train(mode)
+        for module, mode in modes:
+            module.training = mode
         if plot is not None:
             plot.close()
     return history
@@ -70,13 +71,11 @@ def _step(model, optimizer, x, y, history, schedule, clip):
     value = float(loss.item())
     _require_finite("loss", value, history.steps, optimizer.rate)
     loss.backward()
-    if clip is not None:
-        # both tracks: all gradients are one vector, see optim.flatten
-        norm = optimizer.clip_grad_norm(clip)
-        _require_finite("norm of the gradient", norm, history.steps, optimizer.rate)
-        history.norms.append(norm)
+    norm = optimizer.clip_grad_norm(math.inf if clip is None else clip)
+    _require_finite("norm of the gradient", norm, history.steps, optimizer.rate)
     optimizer.step()
     history.losses.append(value)
+    history.norms.append(norm)
     history.rates.append(float(optimizer.rate))
 
 

@@ -23,7 +23,7 @@ def visible(token):
 def _visible_character(c):
     if c in VISIBLE:
         return VISIBLE[c]
-    # Cc control, Cf format (zero width, direction marks), Zs spaces, Zl and Zp separators, Cs halves of a surrogate pair.
+    # Cc control, Cf format (zero width, direction marks), Zs spaces, Zl and Zp separators, Cs halves of a pair.
     if unicodedata.category(c) in ("Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Cn", "Co"):
         return f"\\u{ord(c):04x}"
     return c

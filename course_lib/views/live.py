@@ -5,7 +5,8 @@ import time
 from IPython.display import display
 
 from . import style
-from .plots import Words, draw_losses, picture
+from .figures import Words, picture
+from .plots import draw_losses
 
 _BUSY = 10  # a redraw waits until ten times its own cost has passed: training loses a tenth of its time at most
 
@@ -21,8 +22,15 @@ class LivePlot:
     plot.close()
     """
 
-    def __init__(self, every_seconds=0.5, alt="Training loss by step, drawn while the model trains", label="training loss",
-                 floor=None, width=7.0, height=2.8):
+    def __init__(
+        self,
+        every_seconds=0.5,
+        alt="Training loss by step, drawn while the model trains",
+        label="training loss",
+        floor=None,
+        width=7.0,
+        height=2.8,
+    ):
         if every_seconds < 0:
             raise ValueError(f"every_seconds is {every_seconds}: expected 0 or more")
         self.every_seconds, self.alt, self.label, self.floor = every_seconds, alt, label, floor

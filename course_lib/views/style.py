@@ -28,14 +28,24 @@ PIXELS_PER_INCH = 144  # drawn at 1.5 times the size it is shown at, so that it 
 SHOWN_PER_INCH = 96
 
 # Tried in this order for signs that matplotlib's own font lacks; those not installed here are left out.
-_MORE_FONTS = ("Noto Sans CJK SC", "Noto Sans SC", "Microsoft YaHei", "PingFang SC", "Hiragino Sans GB", "SimHei",
-               "WenQuanYi Zen Hei", "Noto Emoji", "Noto Sans Symbols 2", "Segoe UI Symbol")
+_MORE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "SimHei",
+    "WenQuanYi Zen Hei",
+    "Noto Emoji",
+    "Noto Sans Symbols 2",
+    "Segoe UI Symbol",
+)
 
 
 @cache
 def font_files():
     """Paths of the fonts that pictures are written with: DejaVu Sans, then what this machine has for other scripts."""
-    known = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
+    known = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist if entry.style == "normal"}
     found = {"DejaVu Sans": known["DejaVu Sans"]}
     return found | {name: known[name] for name in _MORE_FONTS if name in known}
 
@@ -53,19 +63,42 @@ def can_draw(character):
 @cache
 def _settings():
     own = {
-        "font.family": list(font_files()), "font.size": 10, "text.color": INK, "text.hinting": "none",
-        "axes.facecolor": "none", "axes.edgecolor": MUTED, "axes.labelcolor": INK, "axes.titlesize": 11,
-        "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlepad": 8, "axes.linewidth": 0.8,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
-        "axes.prop_cycle": matplotlib.cycler(color=PALETTE), "grid.color": GRID, "grid.linewidth": 0.7,
-        "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
-        "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.frameon": False, "legend.fontsize": 9,
-        "lines.linewidth": 1.8, "hatch.linewidth": 0.7,
+        "font.family": list(font_files()),
+        "font.size": 10,
+        "text.color": INK,
+        "text.hinting": "none",
+        "axes.facecolor": "none",
+        "axes.edgecolor": MUTED,
+        "axes.labelcolor": INK,
+        "axes.titlesize": 11,
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "axes.titlepad": 8,
+        "axes.linewidth": 0.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.prop_cycle": matplotlib.cycler(color=PALETTE),
+        "grid.color": GRID,
+        "grid.linewidth": 0.7,
+        "xtick.color": MUTED,
+        "ytick.color": MUTED,
+        "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK,
+        "xtick.labelsize": 9,
+        "ytick.labelsize": 9,
+        "legend.frameon": False,
+        "legend.fontsize": 9,
+        "lines.linewidth": 1.8,
+        "hatch.linewidth": 0.7,
     }
-    drawing = ("font", "text", "mathtext", "axes", "grid", "xtick", "ytick", "legend", "lines", "patch", "hatch", "image",
-               "figure", "savefig", "path", "agg", "scatter", "markers", "errorbar", "hist", "boxplot", "contour", "date")
-    return {key: value for key, value in matplotlib.rcParamsDefault.items()
-            if key.split(".")[0] in drawing and key != "savefig.directory"} | own
+    drawing = "font text mathtext axes grid xtick ytick legend lines patch hatch image figure savefig path agg".split()
+    return {
+        key: value
+        for key, value in matplotlib.rcParamsDefault.items()
+        if key.split(".")[0] in drawing and key != "savefig.directory"
+    } | own
 
 
 def rules():
@@ -77,20 +110,36 @@ def card_figure(width, height, **keywords):
     """An empty Figure, width × height inches, on a card with round corners; outside the card it is transparent."""
     with rules():
         fig = Figure(figsize=(width, height), dpi=PIXELS_PER_INCH, facecolor="none", **keywords)
-        fig.patches.append(FancyBboxPatch(
-            (0.1, 0.1), width - 0.2, height - 0.2, boxstyle="round,pad=0.09,rounding_size=0.1", figure=fig,
-            transform=fig.dpi_scale_trans, facecolor=CARD, edgecolor="none", zorder=-10))
+        fig.patches.append(
+            FancyBboxPatch(
+                (0.1, 0.1),
+                width - 0.2,
+                height - 0.2,
+                boxstyle="round,pad=0.09,rounding_size=0.1",
+                figure=fig,
+                transform=fig.dpi_scale_trans,
+                facecolor=CARD,
+                edgecolor="none",
+                zorder=-10,
+            )
+        )
     return fig
 
 
 def png_bytes(fig, quick=False):
-    """The figure as PNG: equal figures give equal bytes; `quick` saves time and not bytes, for pictures that are replaced."""
+    """The figure as PNG: equal figures give equal bytes; `quick` saves time and not bytes."""
     buffer = io.BytesIO()
     with rules(), warnings.catch_warnings():
         # A sign that no font has is drawn as a box; the picture's words are also in its alternative text.
         warnings.filterwarnings("ignore", message="(Glyph .* missing|Matplotlib currently does not support)")
-        fig.savefig(buffer, format="png", dpi=PIXELS_PER_INCH, facecolor="none", metadata={"Software": None},
-                    pil_kwargs={"compress_level": 1 if quick else 9})
+        fig.savefig(
+            buffer,
+            format="png",
+            dpi=PIXELS_PER_INCH,
+            facecolor="none",
+            metadata={"Software": None},
+            pil_kwargs={"compress_level": 1 if quick else 9},
+        )
     return buffer.getvalue()
 
 

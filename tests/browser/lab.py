@@ -22,10 +22,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BROWSER_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-                     "--disable-component-update", "--disable-sync", "--hide-scrollbars"]
+BROWSER_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
 SETTINGS = {
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/completer-extension:manager": {"autoCompletion": False},
     "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
@@ -44,7 +56,10 @@ class Server:
 def chromium_path():
     """The system's Chromium or Chrome, or None. Playwright's own download is not used."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-    places = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium")
+    places = (
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    )
     found = [shutil.which(name) for name in names] + [place for place in places if Path(place).exists()]
     return os.environ.get("COURSE_CHROMIUM") or next((path for path in found if path), None)
 
@@ -91,19 +106,34 @@ def _start(server, home, settings):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")
     (home / "config" / "labconfig").mkdir(parents=True)
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = {
-        **threads, **os.environ, "JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "run"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"), "IPYTHONDIR": str(home / "ipython"),
+        **threads,
+        **os.environ,
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "run"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "IPYTHONDIR": str(home / "ipython"),
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
     }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={server.url.rsplit(':', 1)[1]}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={server.token}", f"--ServerApp.root_dir={server.folder}",
-        "--ServerApp.allow_root=True", "--ServerApp.terminals_enabled=False", "--LabApp.news_url=None",
-        "--LabApp.expose_app_in_browser=True", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        f"--port={server.url.rsplit(':', 1)[1]}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={server.token}",
+        f"--ServerApp.root_dir={server.folder}",
+        "--ServerApp.allow_root=True",
+        "--ServerApp.terminals_enabled=False",
+        "--LabApp.news_url=None",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
     ]
     with contextlib.suppress(ValueError):  # a SIGTERM would skip `finally` and leave the server behind
@@ -155,7 +185,9 @@ def chromium():
 
 def guarded_page(browser, width=1280, height=1600, **options):
     """A page that refuses and records what leaves the loopback address, and collects script and console errors."""
-    page = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options).new_page()
+    page = browser.new_context(
+        viewport={"width": width, "height": height}, reduced_motion="reduce", **options
+    ).new_page()
     page.outside, page.errors = [], []
 
     def judge(route):
@@ -168,7 +200,9 @@ def guarded_page(browser, width=1280, height=1600, **options):
 
     page.route("**/*", judge)
     page.on("pageerror", lambda error: page.errors.append(f"script: {error.stack or error}"))
-    page.on("console", lambda message: page.errors.append(f"console: {message.text}") if message.type == "error" else None)
+    page.on(
+        "console", lambda message: page.errors.append(f"console: {message.text}") if message.type == "error" else None
+    )
     return page
 
 
@@ -183,11 +217,15 @@ def open_notebook(browser, server, path, **options):
 
 
 def wait_until_idle(page, timeout=60_000):
-    """Until the kernel exists and does nothing: the indicator alone says "idle" for a second before there is a kernel."""
-    page.wait_for_function("""() => {
+    """Until the kernel exists and does nothing; the indicator alone says "idle" for a second before there is one."""
+    page.wait_for_function(
+        """() => {
         const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
-        const dot = panel?.querySelector('.jp-Notebook-ExecutionIndicator'), name = panel?.querySelector('.jp-KernelName');
-        return dot && dot.dataset.status === 'idle' && name && name.textContent !== 'No Kernel'; }""", timeout=timeout)
+        const dot = panel?.querySelector('.jp-Notebook-ExecutionIndicator');
+        const name = panel?.querySelector('.jp-KernelName');
+        return dot && dot.dataset.status === 'idle' && name && name.textContent !== 'No Kernel'; }""",
+        timeout=timeout,
+    )
 
 
 def command(page, name, **arguments):
@@ -199,18 +237,22 @@ def run_all(page, timeout=300_000):
     """Run all cells from the menu and wait until each code cell that has a text has its number."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    page.wait_for_function(r"""() => [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')].every(cell => {
+    page.wait_for_function(
+        r"""() => [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')].every(cell => {
         const prompt = cell.querySelector('.jp-InputPrompt').textContent.trim();
-        return /^\[\d+\]:?$/.test(prompt) || (prompt !== '[*]:' && !cell.querySelector('.cm-content')?.textContent.trim()); })""",
-                           timeout=timeout)
+        const empty = !cell.querySelector('.cm-content')?.textContent.trim();
+        return /^\[\d+\]:?$/.test(prompt) || (prompt !== '[*]:' && empty); })""",
+        timeout=timeout,
+    )
     wait_until_idle(page, timeout)
 
 
 def troubles(page):
     """[(cell number from 0, last line)] of every traceback and every line on stderr that a code cell shows."""
-    return [tuple(pair) for pair in page.evaluate("""() => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
-        [...cell.querySelectorAll("[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']")]
-        .map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""")]
+    found = page.evaluate("""() => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
+        [...cell.querySelectorAll(['error', 'stderr'].map(k => `[data-mime-type='application/vnd.jupyter.${k}']`))]
+        .map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""")
+    return [tuple(pair) for pair in found]
 
 
 def save(page):

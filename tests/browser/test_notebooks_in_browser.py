@@ -19,7 +19,9 @@ def test_notebook_runs_in_the_browser(name, server, browser):
         assert meant <= {n for n, _ in seen}, "a cell that promises an error shows none"
         assert page.outside == [], "the notebook asked for something outside this machine"
         assert page.errors == []
-        sizes = page.evaluate("() => [...document.querySelectorAll('.jp-Notebook img')].map(i => [i.complete, i.naturalWidth])")
+        sizes = page.evaluate(
+            "() => [...document.querySelectorAll('.jp-Notebook img')].map(i => [i.complete, i.naturalWidth])"
+        )
         assert all(complete and width > 0 for complete, width in sizes), "a picture does not load"
     finally:
         page.context.close()
@@ -27,12 +29,19 @@ def test_notebook_runs_in_the_browser(name, server, browser):
 
 def test_the_harness_notices(server, browser):
     """An exception, a warning, a request to the outside and a script error are all seen: the tests here can fail."""
-    book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
-    book.cells = [nbformat.v4.new_code_cell(source) for source in (
-        "from IPython.display import HTML, display",
-        "display(HTML('<img alt=\"\" src=\"https://example.org/a.png\">'))",
-        "display(HTML('<script>console.error(\"on purpose\")</script>'))",
-        "import sys; print('a warning', file=sys.stderr)", "1 / 0")]
+    book = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
+    book.cells = [
+        nbformat.v4.new_code_cell(source)
+        for source in (
+            "from IPython.display import HTML, display",
+            'display(HTML(\'<img alt="" src="https://example.org/a.png">\'))',
+            "display(HTML('<script>console.error(\"on purpose\")</script>'))",
+            "import sys; print('a warning', file=sys.stderr)",
+            "1 / 0",
+        )
+    ]
     nbformat.write(book, server.folder / "broken.ipynb")
     page = open_notebook(browser, server, "broken.ipynb")
     try:

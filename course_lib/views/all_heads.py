@@ -1,0 +1,99 @@
+"""All attention heads in small panels: the still picture that a saved notebook shows. Sizes are in inches."""
+
+import math
+
+from . import style
+from .cells import colour_bar, colours, hatching, not_allowed_key, text_width
+
+
+def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
+    """One panel a head, layers below each other. weights (L, H, Q, K) → (PNG bytes, width in pixels of a page)."""
+    layers, heads, q, k = weights.shape
+    across = heads if layers > 1 or heads <= 4 else 4 if heads <= 12 else 8
+    down = layers if layers > 1 else math.ceil(heads / across)
+    first, gap = 0.36, 0.14
+    cell = min(2.1 / max(q, k), (width - 1.2 - gap * across) / across / k)
+    points, step = 7.5, 1
+    if cell * 72 >= 9:  # wide enough for the tokens
+        points = min(9, cell * 72 * 0.8)
+        names = max(text_width(r, points) for r in rows)
+        first += names
+        cell = min(2.1 / max(q, k), (width - 0.85 - first - gap * across) / across / k)
+        step = math.ceil(points * 1.02 / 72 / cell)
+    labelled = first > 0.36
+    pitch_x, pitch_y = k * cell + gap, q * cell + (gap if layers > 1 else 0.32)
+    top = 0.72
+    feet = max(text_width(c, points) for c in columns) + 0.05 if labelled else 0.0
+    legend = 0.3 if allowed is not None else 0.12
+    total = max(first + across * pitch_x + 0.75, 4.4)
+    height = top + down * pitch_y + feet + legend
+    fig = style.card_figure(total, height)
+    with style.rules():
+        ax = fig.add_axes((0, 0, 1, 1), xlim=(0, total), ylim=(height, 0), facecolor="none")
+        ax.axis("off")
+        ax.text(0.2, 0.27, title, fontsize=11, weight="bold", va="center", parse_math=False)
+        small = {"fontsize": 8.5 if pitch_x > 0.5 else 6, "color": style.MUTED}
+        for n in range(layers * heads):
+            line, column = divmod(n, across) if layers == 1 else divmod(n, heads)
+            x, y = first + column * pitch_x, top + line * pitch_y
+            head = (0, n) if layers == 1 else (line, column)
+            image = ax.imshow(
+                colours(weights[head], limits),
+                extent=(x, x + k * cell, y + q * cell, y),
+                interpolation="nearest",
+                aspect="auto",
+            )
+            image.set_clip_on(False)
+            if allowed is not None and (patch := hatching(allowed[head], x, y, cell)) is not None:
+                ax.add_patch(patch)
+            if layers == 1 or line == 0:
+                ax.text(
+                    x + k * cell / 2, y - 0.06, f"head {head[1]}" if pitch_x > 0.42 else head[1], ha="center", **small
+                )
+            if column == 0 and layers > 1:
+                ax.text(
+                    0.23,
+                    y + q * cell / 2,
+                    f"layer {line}" if pitch_y > 0.45 else line,
+                    rotation=90,
+                    ha="center",
+                    va="center",
+                    **small,
+                )
+            if labelled and column == 0:
+                for i in range(0, q, step):
+                    ax.text(
+                        x - 0.06,
+                        y + (i + 0.5) * cell,
+                        rows[i],
+                        ha="right",
+                        va="center_baseline",
+                        fontsize=points,
+                        parse_math=False,
+                    )
+            if labelled and n + across >= layers * heads:
+                for j in range(0, k, step):
+                    ax.text(
+                        x + (j + 0.5) * cell,
+                        y + q * cell + 0.06,
+                        columns[j],
+                        ha="center",
+                        va="top",
+                        rotation=90,
+                        fontsize=points,
+                        parse_math=False,
+                    )
+        ax.set(xlim=(0, total), ylim=(height, 0))
+        bar = min(q * cell, 1.6)
+        colour_bar(fig, (first + across * pitch_x + 0.06, height - top - bar, 0.13, bar), limits, style.SEQUENTIAL)
+        if allowed is not None:
+            not_allowed_key(ax, first, height - 0.28)
+            ax.text(
+                first + 1.2,
+                height - 0.2,
+                "rows: queries · columns: keys",
+                fontsize=8.5,
+                color=style.MUTED,
+                va="center_baseline",
+            )
+    return style.png_bytes(fig), style.shown_width(fig)

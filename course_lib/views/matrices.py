@@ -1,0 +1,84 @@
+"""A matrix as a heat map: scores, masks, embeddings, gradients."""
+
+import numpy as np
+from matplotlib.colors import CenteredNorm, Normalize
+from matplotlib.ticker import MaxNLocator
+
+from . import style
+from .cells import hatching, ink_on
+from .figures import figure, put_title
+from .labels import drawn
+
+
+def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None, numbers=None, allow=None):
+    """The matrix as coloured cells: cividis, or blue–white–orange around 0 if values have both signs."""
+    matrix = np.asarray(matrix, dtype=float)
+    q, k = matrix.shape
+    allowed = np.ones((q, k), dtype=bool) if allow is None else np.asarray(allow)
+    seen = matrix[allowed & np.isfinite(matrix)]
+    low, high = limits or ((float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0))
+    signed = low < 0 < high
+    norm = CenteredNorm(0, max(-low, high)) if signed else Normalize(low, high if high > low else low + 1)
+    colour_map = style.DIVERGING if signed else style.SEQUENTIAL
+    rgba = colour_map(norm(np.where(np.isfinite(matrix), matrix, low)))
+    image = ax.imshow(
+        np.where(np.isfinite(matrix) & allowed, matrix, np.nan), norm=norm, cmap=colour_map, aspect="equal"
+    )
+    if (patch := hatching(allowed & np.isfinite(matrix))) is not None:
+        ax.add_patch(patch)
+    if max(q, k) <= 12 if numbers is None else numbers:
+        text = numbers if isinstance(numbers, str) else "{:.2f}"
+        size = min(9.0, 420 / max(q, k, 5) / 5)
+        for i, j in np.argwhere(allowed & np.isfinite(matrix)):
+            ax.text(
+                j,
+                i,
+                text.format(matrix[i, j] + 0.0),
+                ha="center",
+                va="center",
+                fontsize=size,
+                color=str(ink_on(rgba[i, j])),
+            )
+    for axis, names, turn in ((ax.yaxis, row_labels, 0), (ax.xaxis, column_labels, None)):
+        if names is None:
+            axis.set_major_locator(MaxNLocator(integer=True))
+            continue
+        names = [drawn(str(n)) for n in names]
+        turned = (
+            {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
+            if turn is None and max(map(len, names)) > 4
+            else {}
+        )
+        axis.set_ticks(range(len(names)), names, parse_math=False, **turned)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def plot_heatmap(
+    matrix,
+    row_labels=None,
+    column_labels=None,
+    *,
+    alt,
+    title=None,
+    limits=None,
+    numbers=None,
+    allow=None,
+    xlabel="",
+    ylabel="",
+    width=None,
+    height=None,
+):
+    """A matrix as a heat map with a colour bar; `allow` False is hatched; numbers: True, False or a format "{:.1f}"."""
+    q, k = np.shape(matrix)
+    cell = min(0.52, 4.6 / max(q, k))
+    with figure(width or max(3.6, k * cell + 2.2), height or max(2.2, q * cell + 1.25), alt=alt) as ax:
+        image = draw_heatmap(ax, matrix, row_labels, column_labels, limits=limits, numbers=numbers, allow=allow)
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.85, aspect=16)
+        bar.outline.set_visible(False)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        ax.xaxis.set_label_position("top")
+        put_title(ax, title)

@@ -1,0 +1,181 @@
+"""Sampling, the same for both tracks. Names like G01 are those of known faults."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from track_tools import NUMPY, TORCH, array, assert_close, both_tracks
+
+from course_lib.config import FirstGPTConfig, GPTConfig
+from course_lib.generation import generate, generate_ids, next_probabilities
+from course_lib.text import CharTokenizer, load_corpus
+
+TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
+V = len(TOKENIZER)
+LOGITS = np.array([1.0, 3.0, 2.0])
+
+
+def gpt(track, **options):
+    config = GPTConfig(V, **{"context": 8, "width": 8, "heads": 2, "layers": 1, "initial": "uniform", **options})
+    return track.models.GPT(config)
+
+
+# ------------------------------------------------------------------ probabilities
+
+
+def test_G01_temperature():
+    for cold in (0, 0.0, 1e-6, 1e-3, 1e-200, 5e-324):
+        assert_close(next_probabilities(LOGITS, cold), [0, 1, 0], 1e-12)
+    for wrong in (-1, -1e-9, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=str(wrong)):
+            next_probabilities(LOGITS, wrong)
+    exps = np.exp(LOGITS / 2)
+    assert_close(next_probabilities(LOGITS, 2.0), exps / exps.sum(), 1e-12)
+    assert_close(next_probabilities(LOGITS, 1e9), [1 / 3] * 3, 1e-8)
+    assert_close(next_probabilities(np.array([1000.0, 0.0, -1000.0])), [1, 0, 0], 1e-12)
+
+
+def test_top_k():
+    p = next_probabilities(LOGITS)
+    assert_close(next_probabilities(LOGITS, top_k=1), [0, 1, 0])
+    assert_close(next_probabilities(LOGITS, top_k=2), np.array([0, p[1], p[2]]) / (p[1] + p[2]), 1e-12)
+    for all_of_them in (3, 4, 10**9, np.int64(3)):  # more than V means V
+        assert_close(next_probabilities(LOGITS, top_k=all_of_them), p, 0)
+    assert_close(next_probabilities(np.zeros(4), top_k=2), [0.5, 0.5, 0, 0])  # exactly k, also where there is a tie
+    assert_close(next_probabilities(LOGITS, 0, top_k=2), [0, 1, 0])
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(ValueError, match=f"top_k.*{wrong}"):
+            next_probabilities(LOGITS, top_k=wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_G05_probabilities_sum_to_one_in_float64(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        logits = (5 * rng.standard_normal(65)).astype(dtype)
+        p = next_probabilities(logits, 0.8, top_k=rng.integers(1, 70))
+        assert p.dtype == np.float64 and abs(p.sum() - 1) < 1e-12
+        rng.choice(65, p=p)
+        rng.multinomial(1, p)
+
+
+def test_logits_that_are_not_numbers_are_refused():
+    for temperature in (0, 1.0):
+        with pytest.raises(ValueError, match="1 of 3 logits are nan"):
+            next_probabilities(np.array([1.0, np.nan, 2.0]), temperature)
+    assert_close(next_probabilities(np.array([0.0, -np.inf, 0.0])), [0.5, 0, 0.5])
+
+
+def test_samples_follow_the_probabilities():
+    class Constant:
+        vocabulary_size, context = 3, 5
+
+        def evaluating(self):
+            return NUMPY.modules.Module().evaluating()
+
+        def __call__(self, ids):
+            return NUMPY.constant(np.broadcast_to(LOGITS, (*ids.shape, 3))), None
+
+    ids = list(generate_ids(Constant(), [0], 4000, rng=np.random.default_rng(0)))
+    assert_close(np.bincount(ids, minlength=3) / 4000, next_probabilities(LOGITS), 0.03)
+
+
+# ------------------------------------------------------------------ one token after the other
+
+
+@both_tracks
+def test_greedy_takes_the_most_likely_token_each_time(track):
+    model, ids = gpt(track), [3, 1]
+    for new in generate_ids(model, ids, 5, temperature=0):
+        assert new == array(model(np.array([ids])[:, -8:])[0])[0, -1].argmax()
+        ids.append(new)
+
+
+@both_tracks
+@pytest.mark.parametrize("kind", ["GPT", "FirstGPT", "Bigram"])
+def test_G04_the_model_sees_its_context_and_the_text_stays_whole(track, kind):
+    model = {
+        "GPT": lambda: gpt(track),
+        "FirstGPT": lambda: track.models.FirstGPT(FirstGPTConfig(V, context=8, width=8, layers=1)),
+        "Bigram": lambda: track.models.Bigram(V),
+    }[kind]()
+    prompt = "learns language hell"  # its first and its last eight characters differ
+    text = generate(model, TOKENIZER, prompt, 3, temperature=0)
+    assert len(text) == 23 and text.startswith(prompt)
+    assert text[20] == generate(model, TOKENIZER, prompt[-8:], 1, temperature=0)[-1]
+    assert len(generate(model, TOKENIZER, "h", 30)) == 31
+
+
+@both_tracks
+def test_G06_dropout_is_off_and_modes_and_generators_stay(track):
+    model = gpt(track, dropout=0.5)
+    state = model.dropout.rng.bit_generator.state
+    one, other = (generate(model, TOKENIZER, "hello", 12, temperature=0) for _ in range(2))
+    assert one == other
+    assert model.dropout.rng.bit_generator.state == state
+    assert all(module.training for module in model.modules())
+    model.eval()
+    generate(model, TOKENIZER, "hello", 2)
+    assert not any(module.training for module in model.modules())
+
+
+@both_tracks
+def test_G06_no_graph_is_built_and_none_is_kept(track):
+    seen = []
+
+    class Watched(track.models.GPT):
+        def forward(self, ids, targets=None):
+            logits, loss = super().forward(ids, targets)
+            seen.append((logits.requires_grad, weakref.ref(logits)))
+            return logits, loss
+
+    generate(Watched(GPTConfig(V, context=8, width=8, heads=2, layers=1)), TOKENIZER, "hello", 3)
+    gc.collect()
+    assert [(tracked, logits() is None) for tracked, logits in seen] == [(False, True)] * 3
+
+
+@both_tracks
+def test_A18_between_two_tokens_nothing_is_switched_off(track):
+    model = gpt(track, dropout=0.5)
+    paused = generate_ids(model, [1, 2], 5)
+    next(paused)
+    assert model.training and (track.leaf([1.0]) * 1).requires_grad
+    paused.close()
+
+
+def test_equal_seeds_give_equal_text_in_both_tracks():
+    models = gpt(NUMPY, dtype="float64"), gpt(TORCH, dtype="float64")
+    for options in ({}, {"temperature": 0.5, "top_k": 3}, {"temperature": 0}):
+        one, other = (generate(model, TOKENIZER, "hello", 30, seed=4, **options) for model in models)
+        assert one == other
+    assert generate(models[0], TOKENIZER, "hello", 30, seed=5) != generate(models[0], TOKENIZER, "hello", 30, seed=4)
+
+
+@both_tracks
+def test_sampling_leaves_every_global_generator_alone(track):
+    import random
+
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    generate(gpt(track), TOKENIZER, "hello", 3)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+@both_tracks
+def test_wrong_prompts_and_lengths_are_named(track):
+    model = gpt(track)
+    with pytest.raises(ValueError, match="prompt is empty"):
+        generate(model, TOKENIZER, "", 3)
+    with pytest.raises(ValueError, match="'X'"):
+        generate(model, TOKENIZER, "hello X", 3)
+    with pytest.raises(ValueError, match="-1"):
+        generate(model, TOKENIZER, "h", -1)
+    assert generate(model, TOKENIZER, "h", 0) == "h"
+    for wrong in ([V], [-1], [V, *[0] * 20]):  # also where the context would crop it away
+        with pytest.raises(IndexError, match=rf"{wrong[0]}\b.*\b{V}\b"):
+            list(generate_ids(model, wrong, 1))
+    with pytest.raises(TypeError, match="float64"):
+        list(generate_ids(model, [1.5], 1))
+    for options in ({"temperature": -1}, {"top_k": 0}):
+        with pytest.raises(ValueError, match="-1|0"):
+            generate(model, TOKENIZER, "h", 1, **options)

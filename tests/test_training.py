@@ -1,0 +1,452 @@
+"""The training loop, evaluation and the schedule, in both tracks. Names like O13 are those of known faults."""
+
+import gc
+import math
+import os
+import signal
+import threading
+import weakref
+from functools import partial
+
+import numpy as np
+import pytest
+from track_tools import array, assert_close, both_tracks
+
+from course_lib.config import GPTConfig
+from course_lib.generation import generate
+from course_lib.text import Batches, CharTokenizer, load_corpus, sequential_batches, windows
+from course_lib.training import History, WarmupCosine, evaluate, train
+
+TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
+IDS = TOKENIZER.encode(load_corpus("hello").text)
+V = len(TOKENIZER)
+overflow_is_expected = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def gpt(track, seed=0, **options):
+    return track.models.GPT(GPTConfig(V, **{"context": 8, "width": 8, "heads": 2, "layers": 1, **options}), seed)
+
+
+def run(track, steps, model=None, optimizer=None, batches=None, **options):
+    """A short run: (history, model, optimizer)."""
+    model = gpt(track) if model is None else model
+    optimizer = track.optim.SGD(model.parameters(), 0.1) if optimizer is None else optimizer
+    batches = Batches(IDS, 8, 4, seed=0) if batches is None else batches
+    return train(model, optimizer, batches, steps, progress=False, **options), model, optimizer
+
+
+def assert_states_equal(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+# ------------------------------------------------------------------ what a run leaves behind
+
+
+@both_tracks
+def test_A20_history_holds_floats_and_no_graph_survives(track):
+    losses = []
+
+    class Watched(track.models.GPT):
+        def forward(self, ids, targets=None):
+            logits, loss = super().forward(ids, targets)
+            losses.append(weakref.ref(loss))
+            return logits, loss
+
+    model = Watched(GPTConfig(V, width=8, heads=2, layers=1))
+    x, y = windows(IDS, 8)
+    history, *_ = run(
+        track,
+        3,
+        model,
+        clip=1.0,
+        schedule=WarmupCosine(0.1, 1, 3),
+        evaluate_every=1,
+        evaluate=lambda: evaluate(model, x, y),
+    )
+    gc.collect()
+    assert len(losses) == 6 and all(loss() is None for loss in losses)
+    for values in (history.losses, history.rates, history.norms, [loss for _, loss in history.evaluations]):
+        assert len(values) == 3 and all(type(value) is float for value in values)
+    assert [step for step, _ in history.evaluations] == [1, 2, 3]
+    assert type(history.seconds) is float and history.seconds > 0 and history.stopped is False and history.steps == 3
+
+
+@both_tracks
+def test_a_step_is_loss_then_gradient_then_update(track):
+    batches = sequential_batches(*windows(IDS, 8), 4)
+    history, trained, _ = run(track, 2, batches=batches)
+    model = gpt(track)
+    optimizer = track.optim.SGD(model.parameters(), 0.1)
+    for (x, y), loss in zip(batches[:2], history.losses, strict=True):
+        assert loss == model(x, y)[1].item()
+        optimizer.zero_grad()
+        model(x, y)[1].backward()
+        optimizer.step()
+    assert_states_equal(trained.state(), model.state())
+
+
+@both_tracks
+def test_training_ends_with_the_batches_or_the_steps(track):
+    batches = sequential_batches(*windows(IDS, 8), 16)
+    assert run(track, None, batches=batches)[0].steps == 4
+    assert run(track, 2, batches=batches)[0].steps == 2
+    assert run(track, 9, batches=batches)[0].steps == 4
+    assert run(track, 0)[0].steps == 0
+    endless = Batches(IDS, 8, 4, seed=0)
+    run(track, 3, batches=endless)
+    again = Batches(IDS, 8, 4, seed=0)
+    for _ in range(3):
+        next(again)
+    assert endless.state() == again.state()  # no batch was taken and thrown away
+
+
+@both_tracks
+def test_a_run_in_two_parts_is_one_run(track):
+    """n + n = 2n: the schedule goes on where it was."""
+    schedule = WarmupCosine(peak=0.01, warmup=3, total=8, final=0.001)
+    results = []
+    for parts in ((8,), (3, 5), (1,) * 8):
+        model = gpt(track, dropout=0.2)
+        optimizer, batches, history = track.optim.AdamW(model.parameters(), 9.0), Batches(IDS, 8, 4, seed=0), None
+        for steps in parts:
+            history = train(
+                model, optimizer, batches, steps, schedule=schedule, clip=0.5, history=history, progress=False
+            )
+        assert history.rates == [schedule(step) for step in range(8)]
+        results.append((history, model.state()))
+    for history, state in results[1:]:
+        assert history.losses == results[0][0].losses and history.norms == results[0][0].norms
+        assert_states_equal(state, results[0][1])
+
+
+def test_the_mean_of_the_last_losses():
+    history = History(losses=[4.0, 3.0, 1.0])
+    assert history.mean_loss(2) == 2.0 and history.mean_loss(99) == pytest.approx(8 / 3)
+    with pytest.raises(ValueError, match="no step"):
+        History().mean_loss(5)
+
+
+@both_tracks
+def test_progress_is_silent_when_switched_off(track, capsys):
+    run(track, 2)
+    assert capsys.readouterr() == ("", "")
+
+
+@both_tracks
+def test_plot_and_after_step_are_called_after_each_step_and_the_plot_is_closed(track):
+    class Plot:
+        calls = []
+
+        def update(self, history):
+            self.calls.append(history.steps)
+
+        def close(self):
+            self.calls.append("closed")
+
+    seen = []
+    run(track, 2, plot=Plot(), after_step=seen.append)
+    assert Plot.calls == [1, 2, "closed"] and seen == [1, 2]
+    with pytest.raises(ZeroDivisionError):
+        run(track, 2, plot=Plot(), after_step=lambda step: 1 / 0)
+    assert Plot.calls[-1] == "closed"
+
+
+# ------------------------------------------------------------------ rates and clipping
+
+
+def test_O07_the_first_rate_is_positive_and_the_peak_exact():
+    rate = WarmupCosine(peak=1e-3, warmup=4, total=10, final=1e-4)
+    expected = [2e-4, 4e-4, 6e-4, 8e-4, 1e-3, 9.397e-4, 7.75e-4, 5.5e-4, 3.25e-4, 1.603e-4, 1e-4, 1e-4]
+    assert_close([rate(step) for step in range(12)], expected, 5e-8)
+    assert rate(4) == 1e-3 and rate(10) == rate(10**6) == 1e-4
+    assert WarmupCosine(peak=1.0, warmup=0, total=4)(0) == 1.0
+    assert WarmupCosine(peak=1.0, warmup=0, total=4)(4) == 0.0
+
+
+@both_tracks
+def test_O06_every_step_is_clipped_and_the_peak_is_the_schedules(track):
+    seen = []
+    model = gpt(track, initial="uniform")
+    optimizer = track.optim.SGD(model.parameters(), 77.0)
+    history, *_ = run(
+        track, 7, model, optimizer, schedule=WarmupCosine(3e-4, 3, 7), clip=0.1,
+        after_step=lambda step: seen.append(float(np.linalg.norm(array(optimizer.flat.grad)))),
+    )  # fmt: skip
+    assert len(seen) == 7 and max(seen) <= 0.1 * (1 + 1e-6)
+    assert min(history.norms) > 0.1  # those before clipping
+    assert max(history.rates) == history.rates[3] == 3e-4
+
+
+@both_tracks
+def test_norms_are_kept_without_clipping_too(track):
+    clipped, *_ = run(track, 2, clip=1e9)
+    plain, *_ = run(track, 2)
+    assert plain.norms == clipped.norms and plain.losses == clipped.losses and len(plain.norms) == 2
+
+
+# ------------------------------------------------------------------ modes and generators
+
+
+@both_tracks
+def test_O13_every_module_keeps_its_mode(track):
+    for frozen in (False, True):
+        model = gpt(track, dropout=0.5)
+        model.train(not frozen)
+        model.dropout.training = frozen  # the opposite of the others
+        modes = [module.training for module in model.modules()]
+        run(track, 1, model)
+        assert [module.training for module in model.modules()] == modes
+        evaluate(model, *windows(IDS, 8))
+        generate(model, TOKENIZER, "hello", 2)
+        assert [module.training for module in model.modules()] == modes
+        too_long = IDS[None]
+        for failing in (
+            partial(run, track, 1, model, batches=[(too_long, too_long)]),
+            partial(evaluate, model, too_long, too_long),
+        ):
+            with pytest.raises(ValueError, match="58.*8"):
+                failing()
+            assert [module.training for module in model.modules()] == modes
+
+
+@both_tracks
+def test_O13_training_switches_dropout_on(track):
+    model = gpt(track, dropout=0.5)
+    before = model.dropout.rng.bit_generator.state
+    run(track, 1, model.eval())
+    assert model.dropout.rng.bit_generator.state != before and not model.training
+
+
+@both_tracks
+def test_O14_evaluating_and_sampling_do_not_change_training(track):
+    x, y = windows(IDS, 8)
+    results = []
+    for looks in (False, True):
+        model = gpt(track, dropout=0.3)
+
+        def look(step, model=model):
+            generate(model, TOKENIZER, "hello", 5, seed=step)
+            model.attention_maps(IDS[:5])
+
+        options = {"evaluate": partial(evaluate, model, x, y), "evaluate_every": 2, "after_step": look} if looks else {}
+        history, *_ = run(track, 6, model, **options)
+        results.append((history.losses, model.state()))
+    assert results[0][0] == results[1][0]
+    assert_states_equal(results[0][1], results[1][1])
+
+
+# ------------------------------------------------------------------ evaluation
+
+
+@both_tracks
+def test_O10_evaluation_does_not_depend_on_the_batch_size(track):
+    model = gpt(track, initial="uniform", dtype="float64")
+    x, y = windows(IDS, 8)
+    losses = [evaluate(model, x, y, batch_size) for batch_size in (1, 7, 49, 50, 1000)]
+    assert len(x) == 50 and type(losses[0]) is float
+    assert_close(losses, [losses[0]] * 5, 1e-12)
+    assert losses[0] == pytest.approx(
+        np.mean([model(x[i : i + 1], y[i : i + 1])[1].item() for i in range(50)]), abs=1e-12
+    )
+
+
+@both_tracks
+def test_O10_ignored_targets_have_no_weight(track):
+    """As with padding: the loss is the mean over the targets that count, also where a batch has none."""
+    model = gpt(track, initial="uniform", dtype="float64")
+    x, y = windows(IDS, 8)
+    y = y.copy()
+    y[:, 5:], y[10:20], y[0, 1:] = -100, -100, -100
+    expected = model(x, y)[1].item()
+    for batch_size in (1, 3, 50):
+        assert evaluate(model, x, y, batch_size) == pytest.approx(expected, abs=1e-12)
+    for nothing in ((x[:0], y[:0]), (x[10:20], y[10:20])):
+        with pytest.raises(ValueError, match="nothing to evaluate"):
+            evaluate(model, *nothing)
+
+
+@both_tracks
+def test_evaluation_leaves_no_trace(track):
+    model = gpt(track, dropout=0.5)
+    optimizer = track.optim.SGD(model.parameters(), 0.1)
+    before, state = model.state(), model.dropout.rng.bit_generator.state
+    evaluate(model, *windows(IDS, 8))
+    assert_states_equal(model.state(), before)
+    assert model.dropout.rng.bit_generator.state == state
+    assert (array(optimizer.flat.grad) == 0).all()
+
+
+# ------------------------------------------------------------------ the stop button
+
+
+class Presses:
+    """A model that presses the stop button in the middle of its forward pass at one step."""
+
+    def __init__(self, model, at, times=1):
+        self.model, self.at, self.times, self.calls = model, at, times, 0
+
+    def __call__(self, x, y):
+        self.calls += 1
+        if self.calls == self.at:
+            for _ in range(self.times):
+                signal.raise_signal(signal.SIGINT)
+        return self.model(x, y)
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+
+@both_tracks
+def test_stop_button_ends_after_a_whole_step_and_training_goes_on(track):
+    handler = signal.getsignal(signal.SIGINT)
+    whole, expected, _ = run(track, 7)
+    batches, model = Batches(IDS, 8, 4, seed=0), gpt(track)
+    optimizer = track.optim.SGD(model.parameters(), 0.1)
+    history, *_ = run(track, 7, Presses(model, at=3), optimizer, batches)
+    assert history.stopped and history.steps == 3 and history.losses == whole.losses[:3]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert all(module.training for module in model.modules())
+    again, *_ = run(track, 4, model, optimizer, batches, history=history)
+    assert again is history and not history.stopped and history.losses == whole.losses
+    assert_states_equal(model.state(), expected.state())
+
+
+@both_tracks
+def test_stop_button_from_another_thread(track):
+    """As in Jupyter: the signal comes from outside, at any place of the step."""
+    model = gpt(track)
+    optimizer, batches = track.optim.SGD(model.parameters(), 0.1), Batches(IDS, 8, 4, seed=0)
+    started = threading.Event()
+
+    def press():
+        started.wait(10)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    history, *_ = run(track, 20_000, model, optimizer, batches, after_step=lambda step: started.set())
+    thread.join()
+    assert history.stopped and 1 <= history.steps < 20_000
+    same, expected, _ = run(track, history.steps)
+    assert same.losses == history.losses
+    assert_states_equal(model.state(), expected.state())
+
+
+@both_tracks
+def test_a_second_press_interrupts_at_once(track):
+    history, model, _ = run(track, 5, Presses(gpt(track), at=3, times=2))
+    assert history.stopped and history.steps == 2
+    assert all(np.isfinite(value).all() for value in model.state().values())
+
+
+@both_tracks
+def test_training_outside_the_main_thread(track):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(run(track, 2)[0]))
+    thread.start()
+    thread.join()
+    assert results[0].losses == run(track, 2)[0].losses
+
+
+@both_tracks
+def test_an_interrupt_while_evaluating_keeps_the_history(track):
+    def evaluate_and_press():
+        signal.raise_signal(signal.SIGINT)
+        return 1.0
+
+    history, *_ = run(track, 5, evaluate=evaluate_and_press, evaluate_every=2)
+    assert history.stopped and history.steps == 2 and history.evaluations == [(2, 1.0)]
+
+
+# ------------------------------------------------------------------ numbers that are not finite
+
+
+@both_tracks
+@overflow_is_expected
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_loss_that_is_not_finite_stops_training(track, clip):
+    """A huge rate throws the weights away at the first step; the second loss is not a number."""
+    model, history = gpt(track), History()
+    after = []
+    with pytest.raises(FloatingPointError, match=r"loss is (nan|inf) at step 1, learning rate 1e\+30"):
+        run(
+            track, 5, model, track.optim.SGD(model.parameters(), 1e30), clip=clip, history=history,
+            after_step=lambda step: after.append(model.state()),
+        )  # fmt: skip
+    assert history.steps == 1 == len(history.norms) == len(history.rates) and len(after) == 1
+    assert_states_equal(model.state(), after[0])
+
+
+@both_tracks
+def test_a_nan_in_the_weights_stops_before_anything_changes(track):
+    model = gpt(track)
+    array(model.head.weight)[0, 0] = math.nan
+    before = model.state()
+    optimizer = track.optim.AdamW(model.parameters(), 1e-3)
+    with pytest.raises(FloatingPointError, match=r"loss is nan at step 0, learning rate 0\.001"):
+        run(track, 5, model, optimizer)
+    assert_states_equal(model.state(), before)
+    assert optimizer.steps == 0 and (array(optimizer.mean) == 0).all()
+
+
+@both_tracks
+@overflow_is_expected
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_gradient_that_is_not_finite_stops_training_also_without_clipping(track, clip):
+    """The loss is 0 and its gradient infinite: the root of x - x."""
+
+    class Root(track.modules.Module):
+        def __init__(self):
+            self.weight = track.leaf([1.0, 2.0])
+
+        def forward(self, ids, targets=None):
+            return None, (self.weight - self.weight.detach()).sqrt().sum()
+
+    model, history = Root(), History()
+    optimizer = track.optim.AdamW(model.parameters(), 0.5)
+    with pytest.raises(FloatingPointError, match=r"norm of the gradient is (nan|inf) at step 0, learning rate 0\.5"):
+        run(track, 5, model, optimizer, clip=clip, history=history)
+    assert_close(model.weight, [1, 2], 0)
+    assert history.steps == 0 == len(history.norms) and optimizer.steps == 0
+
+
+@both_tracks
+def test_L01_a_batch_with_all_targets_ignored_is_refused(track):
+    model = gpt(track)
+    before = model.state()
+    x, y = windows(IDS, 8)
+    with pytest.raises(ValueError, match="all 16 targets are -100"):
+        run(track, 1, model, batches=[(x[:2], np.full((2, 8), -100))])
+    assert_states_equal(model.state(), before)
+
+
+# ------------------------------------------------------------------ does it learn, and honestly?
+
+
+def random_batches(seed=0):
+    """Windows of fresh random tokens: whoever sees only the past cannot know the next one."""
+    rng = np.random.default_rng(seed)
+    while True:
+        tokens = rng.integers(5, size=(16, 5))
+        yield tokens[:, :-1], tokens[:, 1:]
+
+
+@both_tracks
+def test_G08_nobody_who_sees_only_the_past_can_predict_chance(track):
+    losses = {}
+    for causal in (True, False):
+        config = GPTConfig(5, context=4, width=16, heads=2, layers=1, causal=causal, initial="uniform")
+        model = track.models.GPT(config)
+        optimizer = track.optim.AdamW(model.parameters(), 1e-2)
+        losses[causal] = run(track, 200, model, optimizer, random_batches())[0].mean_loss(50)
+    assert losses[True] > 0.98 * math.log(5)
+    assert losses[False] < 0.4 * math.log(5), "the leaking twin should cheat, or this test sees nothing"
+
+
+@both_tracks
+def test_the_loss_falls(track):
+    history, *_ = run(track, 120, gpt(track, width=16), batches=Batches(IDS, 8, 8, seed=0))
+    assert abs(history.losses[0] - math.log(V)) < 0.1
+    assert history.mean_loss(20) < 0.9 * history.losses[0]
