@@ -32,45 +32,45 @@ MASK = "np.tril(np.ones((size, size), dtype=bool))"
 HEADS = "x.reshape(B, T, heads, C // heads).swapaxes(1, 2)"
 SOFTMAX = "exps = np.exp(x.data - x.data.max(axis=axis, keepdims=True))"
 
-# name: (file, old text, new text, a word of the tests that should notice)
+# name: (file, old text, new text, tests/test_....py that should notice)
 LIBRARY = {
     "softmax at temperature 1.01": (
-        NUMPY + "functional.py", SOFTMAX, SOFTMAX.replace("x.data - ", "x.data / 1.01 - "), "softmax"),
+        NUMPY + "functional.py", SOFTMAX, SOFTMAX.replace("x.data - ", "x.data / 1.01 - "), "functional"),
     "softmax backward without its sum": (
-        NUMPY + "functional.py", "grad - (grad * weights).sum(axis=axis, keepdims=True)", "grad", "softmax"),
+        NUMPY + "functional.py", "grad - (grad * weights).sum(axis=axis, keepdims=True)", "grad", "parity"),
     "attention backward wrong by a factor": (
-        NUMPY + "functional.py", "by_weights *= scale", "by_weights *= 2 * scale", "attention"),
+        NUMPY + "functional.py", "by_weights *= scale", "by_weights *= 2 * scale", "functional"),
     "scale by twice the head size": (
-        NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "attention"),
-    "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "causal"),
-    "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "causal"),
+        NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "functional"),
+    "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "functional"),
+    "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "functional"),
     "torch mask shifted by one": (
         TORCH + "functional.py", "torch.tril(torch.ones(size, size, dtype=torch.bool))",
-        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)", "causal"),
+        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)", "functional"),
     "heads split by a bare reshape": (
-        NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
+        NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "functional"),
     "torch heads split by a bare reshape": (
-        TORCH + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "heads"),
+        TORCH + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "functional"),
     "cross-entropy: gradient of the sum": (
-        NUMPY + "functional.py", "by_rows *= grad / len(targets)", "by_rows *= grad", "cross_entropy"),
+        NUMPY + "functional.py", "by_rows *= grad / len(targets)", "by_rows *= grad", "functional"),
     "embedding: repeated ids counted once": (
-        NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "embedding"),
+        NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "functional"),
     "LayerNorm backward without the mean": (
-        NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "layer_norm"),
+        NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "functional"),
     "attention view shows the transpose": (
         "course_lib/views/attention.py", "return self.weights[self.layer, self.head]",
-        "return self.weights[self.layer, self.head].T", "attention_view"),
-    "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "backward"),
+        "return self.weights[self.layer, self.head].T", "views"),
+    "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "autograd"),
     "gradients overwrite": (
         NUMPY + "tensor.py", "arrived[key] + contribution if key in arrived else contribution", "contribution",
-        "backward"),
+        "autograd"),
 }
 
 
-def library_change(path, old, new, word):
+def library_change(path, old, new, tests):
     def change(copy):
         copy.replace(path, old, new)
-        return copy.tests_about(word), "test_"
+        return [f"tests/test_{tests}.py"], f"test_{tests}.py"
     return change
 
 

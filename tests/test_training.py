@@ -450,3 +450,11 @@ def test_the_loss_falls(track):
     history, *_ = run(track, 120, gpt(track, width=16), batches=Batches(IDS, 8, 8, seed=0))
     assert abs(history.losses[0] - math.log(V)) < 0.1
     assert history.mean_loss(20) < 0.9 * history.losses[0]
+
+
+@both_tracks
+def test_training_ends_when_after_step_says_enough(track):
+    history, *_ = run(track, 50, after_step=lambda step: step == 7)
+    assert history.steps == 7 and not history.stopped
+    history, *_ = run(track, 5, after_step=lambda step: None)
+    assert history.steps == 5

@@ -23,7 +23,7 @@ def train(
     evaluate: a function without arguments that returns the validation loss, called every ``evaluate_every`` steps.
     history: go on with this one; the schedule goes on at its step too.
     progress: show a bar. plot: an object with ``update(history)`` and ``close()``, called after each step; None costs
-    nothing. after_step: a function of the number of steps made, for experiments.
+    nothing. after_step: a function of the number of steps made, for experiments; training ends when it returns a true value.
 
     The stop button (or Ctrl-C) lets the current step end, then training returns what it has; it can go on later.
     Raises FloatingPointError, with the step and the rate, when the loss or the norm of the gradient is not finite;
@@ -44,12 +44,11 @@ def train(
                     history.evaluations.append((history.steps, float(evaluate())))
                 if plot is not None:
                     plot.update(history)
-                if after_step is not None:
-                    after_step(history.steps)
+                enough = after_step is not None and bool(after_step(history.steps))
                 if bar.update():  # True when it was just drawn again
                     bar.set_postfix_str(f"loss {history.losses[-1]:.3f}", refresh=False)
-                if stop.pressed:
-                    history.stopped = True
+                if stop.pressed or enough:
+                    history.stopped = stop.pressed
                     break
     except KeyboardInterrupt:  # raised by a second press, or where signals cannot be caught
         history.stopped = True

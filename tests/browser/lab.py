@@ -233,26 +233,35 @@ def command(page, name, **arguments):
     page.evaluate("([name, values]) => window.jupyterapp.commands.execute(name, values)", [name, arguments])
 
 
+_TROUBLE = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']"
+# In the page: the code cells that have a text and are waiting, running or never run ("[ ]:", "[*]:").
+_UNFINISHED = r"""[...document.querySelectorAll('.jp-Notebook .jp-Cell')].map((cell, n) => [cell, n]).filter(([cell]) =>
+    cell.classList.contains('jp-CodeCell') && cell.querySelector('.cm-content')?.textContent.trim() &&
+    !/^\[\d+\]:?$/.test(cell.querySelector('.jp-InputPrompt').textContent.trim()))"""
+
+
 def run_all(page, timeout=300_000):
-    """Run all cells from the menu and wait until each code cell that has a text has its number."""
+    """Run all cells from the menu; ends when all are done, or when a cell failed and JupyterLab gave up on the rest."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.wait_for_function(
-        r"""() => [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')].every(cell => {
-        const prompt = cell.querySelector('.jp-InputPrompt').textContent.trim();
-        const empty = !cell.querySelector('.cm-content')?.textContent.trim();
-        return /^\[\d+\]:?$/.test(prompt) || (prompt !== '[*]:' && empty); })""",
+        f"""() => {{ const cells = {_UNFINISHED};
+        const failed = document.querySelector({_TROUBLE!r});
+        return !cells.length || (failed && !cells.some(([cell]) => cell.innerText.includes('[*]'))); }}""",
         timeout=timeout,
     )
     wait_until_idle(page, timeout)
 
 
 def troubles(page):
-    """[(cell number from 0, last line)] of every traceback and every line on stderr that a code cell shows."""
-    found = page.evaluate("""() => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
-        [...cell.querySelectorAll(['error', 'stderr'].map(k => `[data-mime-type='application/vnd.jupyter.${k}']`))]
-        .map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""")
-    return [tuple(pair) for pair in found]
+    """[(cell number from 0, text)]: the last line of every traceback and of what is on stderr, and cells not run."""
+    found = page.evaluate(
+        """trouble => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
+        [...cell.querySelectorAll(trouble)].map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""",
+        _TROUBLE,
+    )
+    unrun = page.evaluate(f"() => {_UNFINISHED}.map(([cell, n]) => [n, 'was not run'])")
+    return [tuple(pair) for pair in found + unrun]
 
 
 def save(page):

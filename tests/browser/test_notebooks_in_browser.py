@@ -40,13 +40,14 @@ def test_the_harness_notices(server, browser):
             "display(HTML('<script>console.error(\"on purpose\")</script>'))",
             "import sys; print('a warning', file=sys.stderr)",
             "1 / 0",
+            "print('never reached')",
         )
     ]
     nbformat.write(book, server.folder / "broken.ipynb")
     page = open_notebook(browser, server, "broken.ipynb")
     try:
         run_all(page)
-        assert troubles(page) == [(3, "a warning"), (4, "ZeroDivisionError: division by zero")]
+        assert troubles(page) == [(3, "a warning"), (4, "ZeroDivisionError: division by zero"), (5, "was not run")]
         assert set(page.outside) == {"https://example.org/a.png"}
         assert any("on purpose" in error for error in page.errors)
     finally:
