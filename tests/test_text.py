@@ -114,6 +114,7 @@ def test_d07_line_ends_become_newlines_but_the_hash_sees_the_bytes(tmp_path):
     path.write_bytes(b"a\r\nb")
     assert len(set(path.read_bytes().decode("utf-8"))) == 4
     assert len(set(read_text(path))) == 3
+    assert read_text(path) == "a\nb"  # one newline for the two characters, not two
     assert hashlib.sha256(b"a\r\nb").digest() != hashlib.sha256(b"a\nb").digest()
     path.write_bytes(b"a\rb")
     assert read_text(path) == "a\nb"
@@ -273,6 +274,9 @@ def test_d03_a_part_that_is_too_short_is_named():
         split_by_position(np.arange(50), 0.1, context=8)
     with pytest.raises(ValueError, match="empty"):
         split_by_position(np.array([], dtype=np.int64), 0.9, context=8)
+    assert len(split_by_position(np.arange(100), 0.9, context=9)[1]) == 10  # one window and its target: just enough
+    with pytest.raises(ValueError, match=r"val .*10 .*needs ≥11"):
+        split_by_position(np.arange(100), 0.9, context=10)
     for fraction in (0, 1, 1.5, -0.1):
         with pytest.raises(ValueError, match="between 0 and 1"):
             split_by_position(np.arange(100), fraction)
