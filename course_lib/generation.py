@@ -61,3 +61,9 @@ def generate(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed
     ids = tokenizer.encode(prompt)
     new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed))
     return tokenizer.decode([*ids, *new])
+
+
+def print_sample(text):
+    """Print generated text between two marks. What a float32 model writes may differ on another processor, so tests
+    look at the marks only, and the cell asserts what matters."""
+    print("sample:", text, "(end of sample)", sep="\n")
