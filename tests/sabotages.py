@@ -89,7 +89,12 @@ def source_change(pattern, new, where=compared):
     return change
 
 
-SABOTAGES["notebook: another seed"] = source_change(r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765")
+def shows_what_it_draws(cell):
+    return compared(cell) and ("seed=" in cell.source or re.search(r"\d\.\d\d", printed(cell)))
+
+
+SABOTAGES["notebook: another seed"] = source_change(
+    r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765", shows_what_it_draws)
 SABOTAGES["notebook: another learning rate"] = source_change(
     r"(?m)^((?! *def ).*\b(?:rate|lr)=)[\d.e-]+", r"\g<1>0.0123")
 

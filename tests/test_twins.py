@@ -18,7 +18,6 @@ ONE_TRACK_ONLY = {  # file, or file: name -> why it has no twin
     "gradcheck.py": "PyTorch brings its own (torch.autograd.gradcheck); the tests use it as the referee",
     "tensor.py: tracked": "how an operation joins the graph: the inside of autograd, which PyTorch keeps to itself",
     "tensor.py: unbroadcast": "the inside of autograd",
-    "tensor.py: used_up": "the inside of autograd",
 }
 NOT_ALIKE = {  # file: name -> why what stands behind the name is not compared
     "tensor.py: Tensor": "in track two torch.Tensor itself; what the tracks need of it is tested by use",
