@@ -248,6 +248,14 @@ def no_print_of_sets(book):
 
 
 @rule
+def waves_are_asserted(book):
+    """A number printed as ~2.85 is not compared, so the same cell must assert what it promises."""
+    for cell in book.code:
+        if "~{" in cell.source and not any(isinstance(node, ast.Assert) for node in ast.walk(parsed(cell))):
+            yield f"cell {cell.id}: prints a number with ~, which no test compares: assert its range in the cell"
+
+
+@rule
 def encoding(book):
     for cell in book.code:
         for call in ast.walk(parsed(cell)):
