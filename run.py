@@ -14,6 +14,7 @@ Settings, after the command or in the environment:
   TORCH_INDEX=URL   where Linux finds PyTorch's small CPU build; TORCH_INDEX= (empty) means PyPI's own
 On Windows: py run.py lab.  With make: make lab, make test, make lab PORT=8890.
 """
+
 # This file must be readable for old Pythons, so that they can say that they are too old: no newer syntax here.
 import sys
 
@@ -117,23 +118,34 @@ def make_venv(python, ours, complete):
         say("The .venv here is not complete or no longer works: making it again.")
         shutil.rmtree(str(VENV))
     if not ours and not works(python, "import pip, sys; sys.exit(sys.version_info < (3, 11))"):
-        raise Stop("There is a .venv here that this command did not make and that has no working Python >= 3.11 "
-                   "with pip. Rename or delete the folder .venv and run the command again.")
+        raise Stop(
+            "There is a .venv here that this command did not make and that has no working Python >= 3.11 "
+            "with pip. Rename or delete the folder .venv and run the command again."
+        )
     if VENV.exists():
         return
     check_space()
     say("Setting up in .venv: a few minutes, once ...")
     if not has_venv():
-        raise Stop("This Python has no venv module. On Debian or Ubuntu: sudo apt install python3-venv "
-                   "(or python%d.%d-venv); then run the command again." % sys.version_info[:2])
+        raise Stop(
+            "This Python has no venv module. On Debian or Ubuntu: sudo apt install python3-venv "
+            "(or python%d.%d-venv); then run the command again." % sys.version_info[:2]
+        )
     VENV.mkdir()
     write_stamp(ours=True)  # before the rest, so that an interrupted set-up is known as ours
-    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          encoding="utf-8", errors="replace")
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", str(VENV)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
     if made.returncode:
         last = (made.stdout.strip().splitlines() or ["no message"])[-1]
-        raise Stop("The virtual environment could not be made (%s). Mend that, or use another Python, "
-                   "and run the command again." % last)
+        raise Stop(
+            "The virtual environment could not be made (%s). Mend that, or use another Python, "
+            "and run the command again." % last
+        )
 
 
 def has_venv():
@@ -144,15 +156,19 @@ def has_venv():
 def check_space():
     free = shutil.disk_usage(str(ROOT)).free / 1e9
     if free < NEEDED_GB:
-        raise Stop("Set-up needs about %.0f GB of disk space, and %.1f GB are free where the course lies (%s). "
-                   "Make room and run the command again." % (NEEDED_GB, free, ROOT))
+        raise Stop(
+            "Set-up needs about %.0f GB of disk space, and %.1f GB are free where the course lies (%s). "
+            "Make room and run the command again." % (NEEDED_GB, free, ROOT)
+        )
 
 
 def explain_os_error(error):
     where = error.filename or VENV
     if isinstance(error, PermissionError):
-        return ("No permission for %s. The course works in its own folder: "
-                "move the course to a folder of yours, or mend the permissions." % where)
+        return (
+            "No permission for %s. The course works in its own folder: "
+            "move the course to a folder of yours, or mend the permissions." % where
+        )
     return "This could not go on: %s (%s). Mend that and run the command again." % (error.strerror or error, where)
 
 
@@ -162,9 +178,11 @@ def torch_index():
     if not url:
         return []
     if url.startswith("http") and not reachable(url):
-        say("PyTorch's CPU index %s cannot be reached; taking PyTorch from pip's other sources.\n"
+        say(
+            "PyTorch's CPU index %s cannot be reached; taking PyTorch from pip's other sources.\n"
             "(If that is PyPI, the Linux build comes with CUDA: several GB. Ctrl-C stops, and the "
-            "command can be run again.)" % url)
+            "command can be run again.)" % url
+        )
         return []
     return ["--extra-index-url", url]
 
@@ -202,14 +220,28 @@ def explain_pip(errors):
     """One sentence for pip's last words."""
     if "No space left on device" in errors or "Errno 28" in errors:
         return "The disk is full: the set-up needs about %.0f GB. Make room and run the command again." % NEEDED_GB
-    lost = ("NewConnectionError", "Failed to establish", "NameResolutionError", "Max retries", "timed out",
-            "ConnectTimeout", "ProxyError", "SSLError", "CERTIFICATE_VERIFY", "Connection broken")
+    lost = (
+        "NewConnectionError",
+        "Failed to establish",
+        "NameResolutionError",
+        "Max retries",
+        "timed out",
+        "ConnectTimeout",
+        "ProxyError",
+        "SSLError",
+        "CERTIFICATE_VERIFY",
+        "Connection broken",
+    )
     if any(word in errors for word in lost):
-        return ("The packages could not be downloaded: no way to the package index. Check the network (or set pip's "
-                "proxy or index) and run the command again; what was downloaded is kept.")
+        return (
+            "The packages could not be downloaded: no way to the package index. Check the network (or set pip's "
+            "proxy or index) and run the command again; what was downloaded is kept."
+        )
     if "No matching distribution" in errors:
-        return ("A package has no build for Python %d.%d on this machine (see above). Use another Python, e.g. "
-                "make clean-all, then make lab PYTHON=python3.11." % sys.version_info[:2])
+        return (
+            "A package has no build for Python %d.%d on this machine (see above). Use another Python, e.g. "
+            "make clean-all, then make lab PYTHON=python3.11." % sys.version_info[:2]
+        )
     last = [line.strip() for line in errors.splitlines() if line.startswith("ERROR")]
     return "pip failed: %s Mend that and run the command again." % (last[-1] if last else "see above.")
 
@@ -243,8 +275,14 @@ def port_number(text):
 
 def running_lab(python):
     """The JupyterLab that already serves this course's notebooks, or None."""
-    found = subprocess.run([str(python), "-m", "jupyter_server", "list", "--jsonlist"], stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, env=course_environment(), encoding="utf-8", errors="replace")
+    found = subprocess.run(
+        [str(python), "-m", "jupyter_server", "list", "--jsonlist"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=course_environment(),
+        encoding="utf-8",
+        errors="replace",
+    )
     try:
         servers = json.loads(found.stdout)
     except ValueError:
@@ -279,8 +317,14 @@ def lab(args):
         if not no_desktop():
             webbrowser.open(address)
         return 0
-    command = [python, "-m", "jupyterlab", "--ServerApp.port=%s" % (port or "8888"), "--ServerApp.log_level=WARN",
-               "--LabApp.log_level=WARN"]
+    command = [
+        python,
+        "-m",
+        "jupyterlab",
+        "--ServerApp.port=%s" % (port or "8888"),
+        "--ServerApp.log_level=WARN",
+        "--LabApp.log_level=WARN",
+    ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # a container; the server listens on this machine only and asks for its token
     if no_desktop():
@@ -339,8 +383,15 @@ def clean_all(args):
     return 0
 
 
-COMMANDS = {"lab": lab, "test": test, "notebooks": notebooks, "bench": bench, "setup": setup,
-            "clean": clean, "clean-all": clean_all}
+COMMANDS = {
+    "lab": lab,
+    "test": test,
+    "notebooks": notebooks,
+    "bench": bench,
+    "setup": setup,
+    "clean": clean,
+    "clean-all": clean_all,
+}
 
 
 def main(words):

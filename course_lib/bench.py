@@ -105,7 +105,9 @@ def _idiomatic_step(system, config, x, y):
             return self.head(self.norm(self.blocks(self.token(ids) + self.position(self.places))))
 
     model, x, y = Model(), torch.from_numpy(x), torch.from_numpy(y)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3) if system == "A" else torch.optim.SGD(model.parameters(), 0.1)
+    optimizer = (
+        torch.optim.AdamW(model.parameters(), 1e-3) if system == "A" else torch.optim.SGD(model.parameters(), 0.1)
+    )
 
     def step():
         optimizer.zero_grad()
@@ -164,7 +166,9 @@ def main():
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         command = [sys.executable, "-m", "course_lib.bench", "--inside", "--threads", str(threads)]
         subprocess.run(
-            [*command, "--rounds", str(options.rounds)], check=True, env={**os.environ, **dict.fromkeys(names, str(threads))}
+            [*command, "--rounds", str(options.rounds)],
+            check=True,
+            env={**os.environ, **dict.fromkeys(names, str(threads))},
         )
 
 

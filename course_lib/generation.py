@@ -22,7 +22,9 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     if top_k is not None and (top_k != int(top_k) or top_k < 1):
         raise ValueError(f"top_k must be a whole number from 1 up, not {top_k}")
     if np.isnan(logits).any():
-        raise ValueError(f"{np.isnan(logits).sum()} of {len(logits)} logits are nan: the weights of this model are broken")
+        raise ValueError(
+            f"{np.isnan(logits).sum()} of {len(logits)} logits are nan: the weights of this model are broken"
+        )
     if temperature == 0:
         return (np.arange(len(logits)) == logits.argmax()).astype(np.float64)
     with np.errstate(over="ignore"):  # at a tiny temperature -inf is the right answer

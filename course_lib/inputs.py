@@ -46,7 +46,9 @@ def check_batch(ids, context):
     """``ids`` as an array (B, T) with 1 ≤ T ≤ ``context``; ValueError names both numbers."""
     ids = np.asarray(ids)
     if ids.ndim != 2:
-        raise ValueError(f"a model takes a batch of windows, shape (B, T); this is {ids.shape}: add an axis with ids[None]")
+        raise ValueError(
+            f"a model takes a batch of windows, shape (B, T); this is {ids.shape}: add an axis with ids[None]"
+        )
     if not 1 <= ids.shape[1] <= context:
         raise ValueError(f"a window of {ids.shape[1]} tokens: the model takes 1 to {context} (its context)")
     return ids

@@ -41,7 +41,7 @@ class Module:
         return {name: p.detach().numpy().copy() for name, p in self.named_parameters().items()}
 
     def load_state(self, state):
-        """Copy arrays into the parameters. Raises ValueError that names what is missing, unknown or of another shape."""
+        """Copy arrays into the parameters. ValueError names what is missing, unknown or of another shape."""
         mine = self.named_parameters()
         wrong = [f"{name} is missing" for name in mine if name not in state]
         wrong += [f"{name} is unknown here" for name in state if name not in mine]
@@ -73,7 +73,7 @@ class Module:
 
     @contextmanager
     def evaluating(self):
-        """``with model.evaluating():`` dropout off and no graph; afterwards every mode is as it was, also on an error."""
+        """``with model.evaluating():`` dropout off, no graph; afterwards each mode is as it was, also on an error."""
         modes = [(module, module.training) for module in self.modules()]
         try:
             self.eval()

@@ -17,8 +17,11 @@ LIVE = "handle = display('a', display_id=True)\nfor i in range(3):\n    handle.u
 
 
 def shown(text, alt=None, count=None):
-    data, meta = ({"text/plain": text}, {}) if alt is None else (
-        {"text/plain": text, "image/png": "aGk="}, {"image/png": {"alt": alt}})
+    data, meta = (
+        ({"text/plain": text}, {})
+        if alt is None
+        else ({"text/plain": text, "image/png": "aGk="}, {"image/png": {"alt": alt}})
+    )
     if count is None:
         return [V4.new_output("display_data", data=data, metadata=meta)]
     return [V4.new_output("execute_result", data=data, metadata=meta, execution_count=count)]
@@ -35,8 +38,12 @@ FIRST = {
     "uncompared": ("print(1 + 1)", said("3\n"), ["nbval-ignore-output"], "PASSED"),
     "unrun": ("print(1 + 1)", None, [], "FAILED"),
     "promised": ("1 / 1;", [], ["raises-exception", "nbval-ignore-output"], "FAILED"),
-    "kept": ("1 / 0", [V4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=[])],
-             ["raises-exception"], "PASSED"),
+    "kept": (
+        "1 / 0",
+        [V4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=[])],
+        ["raises-exception"],
+        "PASSED",
+    ),
     "hushed": ("1 + 1;", [], [], "PASSED"),
     "value": ("2", shown("2", count=8), [], "PASSED"),
     "underscore": ("_ + 1", shown("3", count=9), [], "PASSED"),
@@ -62,8 +69,15 @@ SECOND = {
 def store(path, cells):
     made = []
     for count, (name, (source, outputs, tags, _)) in enumerate(cells.items(), 1):
-        made.append(V4.new_code_cell(source, id=name, outputs=outputs or [], metadata={"tags": tags},
-                                     execution_count=None if outputs is None else count))
+        made.append(
+            V4.new_code_cell(
+                source,
+                id=name,
+                outputs=outputs or [],
+                metadata={"tags": tags},
+                execution_count=None if outputs is None else count,
+            )
+        )
     path.write_text(nb.text(V4.new_notebook(cells=made)), encoding="utf-8")
 
 
@@ -76,18 +90,40 @@ def verdicts(tmp_path_factory):
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     env = {**os.environ, "COURSE_NO_SHAKESPEARE": "1", "PYTHONPATH": str(nb.ROOT), "PYTHONUTF8": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "--tb=no", "-p", "no:cacheprovider", "-p", "conftest", "--nbval",
-         "--nbval-current-env", "--nbval-cell-timeout=60", "--color=no", "."],
-        cwd=folder, env=env, capture_output=True, encoding="utf-8", check=False)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-v",
+            "--tb=no",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "conftest",
+            "--nbval",
+            "--nbval-current-env",
+            "--nbval-cell-timeout=60",
+            "--color=no",
+            ".",
+        ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
     found = re.findall(r"(?m)^(\w+)\.ipynb::(\S+) (PASSED|FAILED|SKIPPED|ERROR|XPASS|XFAIL)", done.stdout)
     assert found, done.stdout + done.stderr
     return {f"{book}::{cell}": word for book, cell, word in found}, done.stdout
 
 
-@pytest.mark.parametrize(("name", "wanted"), [
-    *((f"first::{name}", entry[-1]) for name, entry in FIRST.items()),
-    *((f"second::{name}", entry[-1]) for name, entry in SECOND.items()),
-])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        *((f"first::{name}", entry[-1]) for name, entry in FIRST.items()),
+        *((f"second::{name}", entry[-1]) for name, entry in SECOND.items()),
+    ],
+)
 def test_verdict(name, wanted, verdicts):
     assert verdicts[0][name] == wanted
 

@@ -9,12 +9,15 @@ from tools import no_network
 ELSEWHERE = "192.0.2.1"  # an address kept for examples (RFC 5737): nothing answers there
 
 
-@pytest.mark.parametrize("call", [
-    lambda: socket.create_connection((ELSEWHERE, 80), timeout=1),
-    lambda: socket.create_connection(("raw.githubusercontent.com", 443), timeout=1),
-    lambda: socket.gethostbyname("example.org"),
-    lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (ELSEWHERE, 53)),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: socket.create_connection((ELSEWHERE, 80), timeout=1),
+        lambda: socket.create_connection(("raw.githubusercontent.com", 443), timeout=1),
+        lambda: socket.gethostbyname("example.org"),
+        lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (ELSEWHERE, 53)),
+    ],
+)
 def test_nothing_leaves_the_machine(call):
     with pytest.raises(no_network.NetworkForbidden):
         try:

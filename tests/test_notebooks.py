@@ -40,8 +40,12 @@ def good_book():
         v4.new_code_cell("print(1 + 1)", id="sum", outputs=[v4.new_output("stream", name="stdout", text="2\n")]),
         v4.new_code_cell("draw()", id="draw", outputs=[output(image_png=PNG, text_plain="<Figure>")]),
         v4.new_markdown_cell("*Figure:* one dot.\n\n## The rest", id="caption"),
-        v4.new_code_cell("1 / 0", id="oops", metadata={"tags": ["raises-exception"]}, outputs=[
-            v4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=["Zero"])]),
+        v4.new_code_cell(
+            "1 / 0",
+            id="oops",
+            metadata={"tags": ["raises-exception"]},
+            outputs=[v4.new_output("error", ename="ZeroDivisionError", evalue="division by zero", traceback=["Zero"])],
+        ),
     ]
     cells += [v4.new_code_cell(f"x = {i}", id=f"set-{i}") for i in range(30)]
     for count, cell in enumerate((c for c in cells if c.cell_type == "code"), 1):
@@ -78,12 +82,14 @@ def cell(book, name):
 def source(name, text):
     def change(book):
         cell(book, name).source = text
+
     return change
 
 
 def stored(name, **changes):
     def change(book):
         cell(book, name).update(copy.deepcopy(changes))
+
     return change
 
 
@@ -94,6 +100,7 @@ def stream(text, name="stdout"):
 def metadata(**values):
     def change(book):
         book.metadata.update(values)
+
     return change
 
 
@@ -101,6 +108,7 @@ def delete(name):
     def change(book):
         book.cells.remove(cell(book, name))
         return nb.clean(book)
+
     return change
 
 
@@ -181,14 +189,19 @@ def test_every_rule_was_tried():
     assert {name for name, _ in BREAKS} == set(hygiene.RULES)
 
 
-@pytest.mark.parametrize("change", [
-    source("caption", "*Figure:* dot. `[x](gone)` and $a[i](b)$\n\n```\n[x](gone)\n# No heading\n```\n\n## The rest"),
-    source("caption", "*Figure:* dot. [x](00_one.ipynb#The-rest) [y](https://example.org)\n\n## The rest"),
-    source("sum", "print(sorted(set('hello')), len({1, 2}))"),
-    source("sum", "open('weights.bin', 'rb').read()"),
-    source("draw", "%config InlineBackend.figure_formats = ['png']\ndraw();"),
-    stored("sum", outputs=stream("(B, T, C) → (B, H, T, D), √2 ≈ 1.41, hello␠world↵\n")),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        source(
+            "caption", "*Figure:* dot. `[x](gone)` and $a[i](b)$\n\n```\n[x](gone)\n# No heading\n```\n\n## The rest"
+        ),
+        source("caption", "*Figure:* dot. [x](00_one.ipynb#The-rest) [y](https://example.org)\n\n## The rest"),
+        source("sum", "print(sorted(set('hello')), len({1, 2}))"),
+        source("sum", "open('weights.bin', 'rb').read()"),
+        source("draw", "%config InlineBackend.figure_formats = ['png']\ndraw();"),
+        stored("sum", outputs=stream("(B, T, C) → (B, H, T, D), √2 ≈ 1.41, hello␠world↵\n")),
+    ],
+)
 def test_rules_let_pass(change, checked):
     book = good_book()
     change(book)
@@ -197,8 +210,11 @@ def test_rules_let_pass(change, checked):
 
 # ------------------------------------------------------------------ the committed form
 BARS = [
-    "train:   0%|          | 0/100 [00:00<?, ?it/s]", " 40%|████      | 2/5 [00:00<00:00, 19it/s, loss=2]",
-    "100%|██████████| 1.12M/1.12M [00:01<00:00, 1.1MB/s]", "0it [00:00, ?it/s]", "epoch 1: 12it [00:00, 19.1it/s]",
+    "train:   0%|          | 0/100 [00:00<?, ?it/s]",
+    " 40%|████      | 2/5 [00:00<00:00, 19it/s, loss=2]",
+    "100%|██████████| 1.12M/1.12M [00:01<00:00, 1.1MB/s]",
+    "0it [00:00, ?it/s]",
+    "epoch 1: 12it [00:00, 19.1it/s]",
     "3batch [00:00, 19.12batch/s]",
 ]
 NO_BARS = ["loss 2.31", "50% of 3/4 [a]", "weights [00, 01]", "|0.5| 3/4"]
@@ -238,8 +254,16 @@ def test_clean_is_idempotent_and_pure():
 
 
 def test_clean_hides_folders_in_tracebacks():
-    out = nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[
-        "\x1b[31mFile \x1b[39m/home/ada/course_lib/course_lib/text/corpora.py:3, in f()",
-        r"File C:\venv\Lib\site-packages\numpy\core.py:9"])
+    out = nbformat.v4.new_output(
+        "error",
+        ename="E",
+        evalue="e",
+        traceback=[
+            "\x1b[31mFile \x1b[39m/home/ada/course_lib/course_lib/text/corpora.py:3, in f()",
+            r"File C:\venv\Lib\site-packages\numpy\core.py:9",
+        ],
+    )
     assert nb.clean_output(out).traceback == [
-        "File course_lib/text/corpora.py:3, in f()", r"File site-packages/numpy\core.py:9"]
+        "File course_lib/text/corpora.py:3, in f()",
+        r"File site-packages/numpy\core.py:9",
+    ]

@@ -106,6 +106,7 @@ def test_venv_that_fails_is_a_sentence(course, monkeypatch):
 def test_folder_that_cannot_be_written(course, monkeypatch):
     def denied(*arguments, **options):
         raise PermissionError(13, "Permission denied", str(run.VENV))
+
     monkeypatch.setattr(Path, "mkdir", denied)
     told = sentence(run.set_up)
     assert "No permission" in told and str(run.VENV) in told and "folder of yours" in told
@@ -128,6 +129,7 @@ def test_set_up_once_then_only_when_something_changed(course):
 def test_half_made_environment_is_made_again(course, monkeypatch, capsys):
     def interrupted(python, what):
         raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
         patch.setattr(run, "pip_install", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -160,13 +162,19 @@ def test_somebody_elses_environment_is_used_and_never_deleted(course, monkeypatc
     assert "Rename or delete" in sentence(run.set_up) and (run.VENV / "mine").exists()
 
 
-@pytest.mark.parametrize("errors, words", [
-    ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk is full"),
-    ("WARNING: Retrying ... NewConnectionError('...: [Errno -2]')\nERROR: No matching distribution found", "network"),
-    ("ERROR: No matching distribution found for torch==2.13.0", "no build for Python 3."),
-    ("ERROR: something else\n", "pip failed: ERROR: something else"),
-    ("", "see above"),
-])
+@pytest.mark.parametrize(
+    "errors, words",
+    [
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk is full"),
+        (
+            "WARNING: Retrying ... NewConnectionError('...: [Errno -2]')\nERROR: No matching distribution found",
+            "network",
+        ),
+        ("ERROR: No matching distribution found for torch==2.13.0", "no build for Python 3."),
+        ("ERROR: something else\n", "pip failed: ERROR: something else"),
+        ("", "see above"),
+    ],
+)
 def test_pip_failures(errors, words):
     told = run.explain_pip(errors)
     assert words in told and "\n" not in told
@@ -183,6 +191,7 @@ def test_pip_gets_the_constraints_and_its_failure_becomes_a_sentence(tmp_path, m
 
         def wait(self):
             return 1
+
     monkeypatch.setattr(run.subprocess, "Popen", Pip)
     monkeypatch.setenv("TORCH_INDEX", "")
     monkeypatch.setenv("PIP_USER", "1")
@@ -231,7 +240,7 @@ def called(course, monkeypatch):
 def test_lab(called, course):
     (course / "notebooks" / "00_start_here.ipynb").write_text("", encoding="utf-8")
     assert run.main(["lab", "PORT=9001"]) == 0
-    (command, options), = called
+    ((command, options),) = called
     assert "--ServerApp.port=9001" in command and command[-1].endswith("/lab/tree/00_start_here.ipynb")
     assert options["cwd"] == str(course / "notebooks")
     assert options["env"]["JUPYTER_PREFER_ENV_PATH"] == "1"  # a kernel registered by the user does not win (W09)
@@ -265,6 +274,7 @@ def test_running_lab_is_this_course_and_answers(course, monkeypatch):
         listed = subprocess.CompletedProcess([], 0, json.dumps(found), "")
         monkeypatch.setattr(run.subprocess, "run", lambda *a, **k: listed)
         return run.running_lab("python")
+
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()

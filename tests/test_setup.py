@@ -39,8 +39,14 @@ def pins():
 
 
 def python(*arguments, cwd=ROOT, **env):
-    return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, encoding="utf-8",
-                          errors="replace", env=dict(os.environ, **env))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        env=dict(os.environ, **env),
+    )
 
 
 # ---------------------------------------------------------------- requirements
@@ -162,16 +168,30 @@ def text_calls(source):
 
 
 def test_every_file_is_opened_as_utf8():
-    assert not [f"{path.relative_to(ROOT)}:{line}" for path in SOURCES
-                for line in text_calls(path.read_text(encoding="utf-8"))]
+    assert not [
+        f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line in text_calls(path.read_text(encoding="utf-8"))
+    ]
 
 
-@pytest.mark.parametrize("code, found", [
-    ("open(p)", True), ("open(p, 'w')", True), ("p.open()", True), ("p.open('r')", True), ("p.read_text()", True),
-    ("p.write_text(t)", True), ("subprocess.run(c, text=True)", True), ("io.open(p, mode='a')", True),
-    ("open(p, 'rb')", False), ("p.open('wb')", False), ("open(p, encoding='utf-8')", False),
-    ("webbrowser.open(url)", False), ("webbrowser.open('https://x')", False), ("p.write_text(t, 'utf-8')", False),
-])
+@pytest.mark.parametrize(
+    "code, found",
+    [
+        ("open(p)", True),
+        ("open(p, 'w')", True),
+        ("p.open()", True),
+        ("p.open('r')", True),
+        ("p.read_text()", True),
+        ("p.write_text(t)", True),
+        ("subprocess.run(c, text=True)", True),
+        ("io.open(p, mode='a')", True),
+        ("open(p, 'rb')", False),
+        ("p.open('wb')", False),
+        ("open(p, encoding='utf-8')", False),
+        ("webbrowser.open(url)", False),
+        ("webbrowser.open('https://x')", False),
+        ("p.write_text(t, 'utf-8')", False),
+    ],
+)
 def test_scan_for_encoding(code, found):
     assert bool(text_calls(code)) == found
 
@@ -190,6 +210,7 @@ def test_command_lines_print_ascii():
 
 def test_run_py_in_an_old_code_page():
     for words in (["help"], ["nothing"]):
-        result = python("-X", "warn_default_encoding", "-W", "error::EncodingWarning", "run.py", *words,
-                        PYTHONIOENCODING="ascii")
+        result = python(
+            "-X", "warn_default_encoding", "-W", "error::EncodingWarning", "run.py", *words, PYTHONIOENCODING="ascii"
+        )
         assert "Traceback" not in result.stderr and "lab" in result.stdout + result.stderr

@@ -11,8 +11,12 @@ import pytest
 
 from tools import definitions, hygiene, nb
 
-TEACHING = [pytest.param(cell, id=f"{path.stem}-{cell.id}")
-            for path in nb.books() for cell in nb.read(path).cells if "teaches" in nb.tags(cell)]
+TEACHING = [
+    pytest.param(cell, id=f"{path.stem}-{cell.id}")
+    for path in nb.books()
+    for cell in nb.read(path).cells
+    if "teaches" in nb.tags(cell)
+]
 
 
 def drift(cell):
@@ -50,9 +54,13 @@ def test_equals_the_library(cell):
 
 @pytest.mark.parametrize("path", nb.books(), ids=lambda path: path.stem)
 def test_no_unmarked_copies(path):
-    found = [f"cell {cell.id} defines {name}, as {', '.join(definitions.public_names()[name])} does: import it, or tag "
-             "the cell 'teaches' (the same) or 'variant' (different on purpose)"
-             for cell in nb.read(path).cells if cell.cell_type == "code" for name in unmarked(cell)]
+    found = [
+        f"cell {cell.id} defines {name}, as {', '.join(definitions.public_names()[name])} does: import it, or tag "
+        "the cell 'teaches' (the same) or 'variant' (different on purpose)"
+        for cell in nb.read(path).cells
+        if cell.cell_type == "code"
+        for name in unmarked(cell)
+    ]
     assert not found, "\n".join(found)
 
 
@@ -87,7 +95,7 @@ METHOD = """# course_lib/f.py: Tensor.backward
 def backward(self):
     for node in self.order():
         node.step()"""
-CLASS = LIBRARY[LIBRARY.index("class"):]
+CLASS = LIBRARY[LIBRARY.index("class") :]
 
 
 @pytest.fixture
@@ -106,30 +114,39 @@ def made(source, *tags):
     return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)})
 
 
-@pytest.mark.parametrize("source", [
-    SOFTMAX, METHOD, "# course_lib/f.py\n" + CLASS, SOFTMAX + "\n\n" + METHOD,
-    SOFTMAX + "\n\nprint(softmax(np.zeros(2)))",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOFTMAX,
+        METHOD,
+        "# course_lib/f.py\n" + CLASS,
+        SOFTMAX + "\n\n" + METHOD,
+        SOFTMAX + "\n\nprint(softmax(np.zeros(2)))",
+    ],
+)
 def test_the_same_passes(source, tiny_library):
     assert drift(made(source)) == []
 
 
-@pytest.mark.parametrize("source", [
-    SOFTMAX.replace("# course_lib/f.py\n", ""),
-    SOFTMAX.replace("f.py", "g.py"),
-    SOFTMAX.replace("axis=-1", "axis=0"),
-    SOFTMAX.replace("e / e.sum(axis=axis", "e / e.sum(axis=-1"),
-    SOFTMAX.replace("def softmax", "@cache\ndef softmax"),
-    SOFTMAX.replace("softmax", "soft_max"),
-    SOFTMAX + "\n    return e",
-    METHOD.replace("def backward", "def forward"),
-    METHOD.replace("step", "stop"),
-    METHOD.replace("Tensor.backward", "Tensor.forward"),
-    "# course_lib/f.py\n" + CLASS.replace("    @property\n", ""),
-    "# course_lib/f.py\n" + CLASS[:CLASS.index("    @property")],
-    "# course_lib/f.py\nx = 1",
-    "# course_lib/f.py\ndef softmax(x:",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOFTMAX.replace("# course_lib/f.py\n", ""),
+        SOFTMAX.replace("f.py", "g.py"),
+        SOFTMAX.replace("axis=-1", "axis=0"),
+        SOFTMAX.replace("e / e.sum(axis=axis", "e / e.sum(axis=-1"),
+        SOFTMAX.replace("def softmax", "@cache\ndef softmax"),
+        SOFTMAX.replace("softmax", "soft_max"),
+        SOFTMAX + "\n    return e",
+        METHOD.replace("def backward", "def forward"),
+        METHOD.replace("step", "stop"),
+        METHOD.replace("Tensor.backward", "Tensor.forward"),
+        "# course_lib/f.py\n" + CLASS.replace("    @property\n", ""),
+        "# course_lib/f.py\n" + CLASS[: CLASS.index("    @property")],
+        "# course_lib/f.py\nx = 1",
+        "# course_lib/f.py\ndef softmax(x:",
+    ],
+)
 def test_a_difference_is_seen(source, tiny_library):
     assert drift(made(source)) != []
 

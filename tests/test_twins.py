@@ -50,12 +50,24 @@ def kinds(node):
 
 def attributes(cls):
     """The names that __init__ sets on self, in order; the fields of a dataclass with their defaults."""
-    fields = [f"{ast.unparse(n.target)} = {ast.unparse(n.value)}" if n.value else ast.unparse(n.target)
-              for n in cls.body if isinstance(n, ast.AnnAssign)]
+    fields = [
+        f"{ast.unparse(n.target)} = {ast.unparse(n.value)}" if n.value else ast.unparse(n.target)
+        for n in cls.body
+        if isinstance(n, ast.AnnAssign)
+    ]
     init = functions_and_classes(cls.body).get("__init__")
-    stores = [] if init is None else [
-        n for n in ast.walk(init) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
-        and isinstance(n.value, ast.Name) and n.value.id == "self"]
+    stores = (
+        []
+        if init is None
+        else [
+            n
+            for n in ast.walk(init)
+            if isinstance(n, ast.Attribute)
+            and isinstance(n.ctx, ast.Store)
+            and isinstance(n.value, ast.Name)
+            and n.value.id == "self"
+        ]
+    )
     stores.sort(key=lambda n: (n.lineno, n.col_offset))
     return fields, list(dict.fromkeys(n.attr for n in stores))
 
@@ -150,7 +162,7 @@ def test_exceptions_are_needed(monkeypatch):
 
 
 # ------------------------------------------------------------------ the comparison itself
-ONE = '''
+ONE = """
 @dataclass
 class Config:
     context: int = 8
@@ -171,25 +183,44 @@ def softmax(x, axis=-1, *, out=None) -> Tensor:
     return np.exp(x)
 
 EPSILON = 1e-5
-'''
+"""
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("np.", "torch."), ("fan_in: int", "fan_in"), ("def _help(self): ...", "pass"), ("normal(rng, ", "uniform(rng, "),
-])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("np.", "torch."),
+        ("fan_in: int", "fan_in"),
+        ("def _help(self): ...", "pass"),
+        ("normal(rng, ", "uniform(rng, "),
+    ],
+)
 def test_what_may_differ(old, new):
     assert old in ONE
     assert list(differences(ONE, ONE.replace(old, new))) == []
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("def softmax", "def soft_max"), ("axis=-1", "axis=1"), ("axis=-1", "dim=-1"), ("x, axis=-1", "axis, x=-1"),
-    ("*, out", "out"), (", bias=True", ""), ("self.cache", "self.memory"),
-    ("self.bias, self.cache", "self.cache, self.bias"),
-    ("def __call__", "def forward"), ("    @property\n", ""), ("def shape", "def size"), ("EPSILON", "EPS"),
-    ("width: int = 32", "width: int = 48"), ("width: int", "channels: int"), ("@dataclass\n", ""),
-    ("class Linear(Module):", "def Linear():"),
-])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def softmax", "def soft_max"),
+        ("axis=-1", "axis=1"),
+        ("axis=-1", "dim=-1"),
+        ("x, axis=-1", "axis, x=-1"),
+        ("*, out", "out"),
+        (", bias=True", ""),
+        ("self.cache", "self.memory"),
+        ("self.bias, self.cache", "self.cache, self.bias"),
+        ("def __call__", "def forward"),
+        ("    @property\n", ""),
+        ("def shape", "def size"),
+        ("EPSILON", "EPS"),
+        ("width: int = 32", "width: int = 48"),
+        ("width: int", "channels: int"),
+        ("@dataclass\n", ""),
+        ("class Linear(Module):", "def Linear():"),
+    ],
+)
 def test_a_difference_is_seen(old, new):
     assert old in ONE
     assert list(differences(ONE, ONE.replace(old, new))) != []

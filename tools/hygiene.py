@@ -45,7 +45,8 @@ FORBIDDEN = {  # in the source of a code cell
     r"#\s*(NBVAL_|PYTEST_VALIDATE)": "use a tag, not a comment that learners see",
 }
 MACHINE_PATH = re.compile(
-    r"""(?<![\w.])(?:/(?:home|Users|tmp|root|private|var|work|mnt)/|[A-Za-z]:[\\/]{1,2}Users\b)[^\s"']*""")
+    r"""(?<![\w.])(?:/(?:home|Users|tmp|root|private|var|work|mnt)/|[A-Za-z]:[\\/]{1,2}Users\b)[^\s"']*"""
+)
 
 
 @dataclass
@@ -326,6 +327,6 @@ def neighbours(book):
     if here is None:
         return
     prose = "\n".join(cell.source for cell in book.prose)
-    for other in names[max(0, here - 1):here] + names[here + 1:here + 2]:
+    for other in names[max(0, here - 1) : here] + names[here + 1 : here + 2]:
         if not re.search(rf"\]\(<?{re.escape(other)}[)#>]", prose):
             yield f"no link to its neighbour {other}"

@@ -92,8 +92,11 @@ def without_bars(outputs):
     kept = []
     for out in outputs:
         if out.output_type == "stream" and out.name == "stderr":
-            lines = [s for s in re.split(r"[\r\n]+", out.text) if (bare := ANSI.sub("", s).strip()) != ""
-                     and not METER.fullmatch(bare)]
+            lines = [
+                s
+                for s in re.split(r"[\r\n]+", out.text)
+                if (bare := ANSI.sub("", s).strip()) != "" and not METER.fullmatch(bare)
+            ]
             if not lines:
                 continue
             if METER.search(out.text):
@@ -110,10 +113,12 @@ def clean(book):
     """A copy of the notebook in the one form in which notebooks are committed."""
     book = copy.deepcopy(book)
     book.nbformat, book.nbformat_minor = 4, 5
-    book.metadata = nbformat.from_dict({
-        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    })
+    book.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
     count = 0
     for i, cell in enumerate(book.cells):
         cell.setdefault("id", f"cell-{i:02d}")
@@ -160,7 +165,8 @@ def kernel_environment():
     startup = Path(IPYTHONDIR.name) / "profile_default" / "startup"
     startup.mkdir(parents=True, exist_ok=True)
     (startup / "no_network.py").write_text(
-        "from tools import no_network\nno_network.forbid()\ndel no_network\n", encoding="utf-8")
+        "from tools import no_network\nno_network.forbid()\ndel no_network\n", encoding="utf-8"
+    )
 
 
 def client(book, folder, timeout):
@@ -170,8 +176,15 @@ def client(book, folder, timeout):
     from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
     manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
-    made = NotebookClient(book, km=manager, timeout=timeout, interrupt_on_timeout=True, record_timing=False,
-                          coalesce_streams=True, resources={"metadata": {"path": str(folder)}})
+    made = NotebookClient(
+        book,
+        km=manager,
+        timeout=timeout,
+        interrupt_on_timeout=True,
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
     made.owns_km = True  # or the kernel would outlive us
     return made
 

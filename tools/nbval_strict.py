@@ -90,8 +90,9 @@ def setup(self):
 
 def collect(self):
     for item in _collect(self):
-        yield IPyNbCell.from_parent(self, name=item.cell.get("id", item.name), cell_num=item.cell_num, cell=item.cell,
-                                    options=item.options)
+        yield IPyNbCell.from_parent(
+            self, name=item.cell.get("id", item.name), cell_num=item.cell_num, cell=item.cell, options=item.options
+        )
     yield TimeBudget.from_parent(self, name="time budget")
 
 
@@ -149,8 +150,11 @@ def comparable(outputs):
     """The outputs as they are compared: without progress bars, with alt texts as one more kind of data."""
     result = []
     for out in nb.without_bars(outputs):
-        alts = {f"alt text of {mime}": meta["alt"] for mime, meta in out.get("metadata", {}).items()
-                if isinstance(meta, dict) and "alt" in meta}
+        alts = {
+            f"alt text of {mime}": meta["alt"]
+            for mime, meta in out.get("metadata", {}).items()
+            if isinstance(meta, dict) and "alt" in meta
+        }
         result.append(nbformat.from_dict({**out, "data": {**out.data, **alts}}) if alts else out)
     return result
 

@@ -44,8 +44,8 @@ class Optimizer:
         self.flat.grad.fill(0)
 
     def check_owner(self):
-        """RuntimeError if the parameters have moved to the vector of another optimiser: steps here would reach nobody."""
-        if not (self.parameters[0].data.base is self.flat.data):
+        """RuntimeError if the parameters live in the vector of another optimiser: a step here reaches nobody."""
+        if self.parameters[0].data.base is not self.flat.data:
             raise RuntimeError("another optimiser was made for this model since: use that one, or make this one again")
 
     def clip_grad_norm(self, max_norm):

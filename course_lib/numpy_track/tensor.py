@@ -102,7 +102,9 @@ class Tensor:
             raise RuntimeError("nothing to differentiate: no input of this Tensor has requires_grad=True")
         if grad is None:
             if self.data.size != 1:
-                raise RuntimeError(f"backward() starts from one number; this shape is {self.shape}: sum it, or pass grad")
+                raise RuntimeError(
+                    f"backward() starts from one number; this shape is {self.shape}: sum it, or pass grad"
+                )
             grad = np.ones_like(self.data)
         grad = np.asarray(grad, self.dtype)
         if grad.shape != self.shape:
@@ -124,7 +126,7 @@ class Tensor:
             node._parents, node._backward = (), _used_up
 
     def topological_order(self):
-        """Every Tensor that this one was made from, parents before children. A stack, not recursion: graphs are deep."""
+        """Every Tensor that this one was made from, parents first. A stack, not recursion: graphs are deep."""
         order, seen, stack = [], set(), [(self, False)]
         while stack:
             node, parents_done = stack.pop()
@@ -347,7 +349,11 @@ class Tensor:
 
     def __getitem__(self, index):
         """Pick elements, slices or rows. Backward: a place that was picked twice gets both gradients."""
-        index = tuple(_array(i) if isinstance(i, Tensor) else i for i in index) if isinstance(index, tuple) else _array(index)
+        index = (
+            tuple(_array(i) if isinstance(i, Tensor) else i for i in index)
+            if isinstance(index, tuple)
+            else _array(index)
+        )
 
         def backward(grad):
             full = np.zeros_like(self.data)
@@ -385,5 +391,7 @@ def concatenate(tensors, axis=0):
     """Join Tensors along ``axis``; backward cuts the gradient at the same places."""
     cuts = np.cumsum([t.shape[axis] for t in tensors])[:-1]
     return tracked(
-        np.concatenate([t.data for t in tensors], axis=axis), tuple(tensors), lambda grad: np.split(grad, cuts, axis=axis)
+        np.concatenate([t.data for t in tensors], axis=axis),
+        tuple(tensors),
+        lambda grad: np.split(grad, cuts, axis=axis),
     )

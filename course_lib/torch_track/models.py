@@ -1,6 +1,6 @@
 """The models of the course, from one table to the whole GPT. This file reads the same in both tracks.
 
-Every model takes ids (B, T) and, if wanted, targets (B, T) as NumPy arrays and returns (logits (B, T, V), loss or None).
+Every model takes ids (B, T) and, if wanted, targets (B, T), NumPy arrays, and returns (logits (B, T, V), loss or None).
 Letters: B batch, T time, C channels, H heads, L layers, V vocabulary.
 """
 

@@ -45,8 +45,8 @@ class Optimizer:
         self.flat.grad.zero_()
 
     def check_owner(self):
-        """RuntimeError if the parameters have moved to the vector of another optimiser: steps here would reach nobody."""
-        if not (self.parameters[0].data_ptr() == self.flat.data_ptr()):
+        """RuntimeError if the parameters live in the vector of another optimiser: a step here reaches nobody."""
+        if self.parameters[0].data_ptr() != self.flat.data_ptr():
             raise RuntimeError("another optimiser was made for this model since: use that one, or make this one again")
 
     def clip_grad_norm(self, max_norm):

@@ -83,7 +83,9 @@ def load_checkpoint(path, track="numpy"):
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     if about.get("format") != FORMAT:
-        raise ValueError(f"{path} was not written by this course: its format is {about.get('format')!r}, not {FORMAT!r}")
+        raise ValueError(
+            f"{path} was not written by this course: its format is {about.get('format')!r}, not {FORMAT!r}"
+        )
     try:
         return _build(about, arrays, importlib.import_module(f"course_lib.{track}_track.models"))
     except (KeyError, TypeError, ValueError) as error:

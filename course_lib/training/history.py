@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 class History:
     """One entry per step, as Python floats: ``losses`` in nats per token, ``rates``, ``norms`` before clipping.
 
-    ``evaluations`` holds (step, validation loss), ``seconds`` the time spent; ``stopped`` is True after the stop button.
+    ``evaluations`` holds (step, validation loss), ``seconds`` the time spent; ``stopped`` tells of the stop button.
     """
 
     losses: list = field(default_factory=list)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WarmupCosine:
-    """Up in a straight line for ``warmup`` steps, then down half a cosine, from ``peak`` to ``final`` at step ``total``.
+    """Up in a line for ``warmup`` steps, then down half a cosine, from ``peak`` to ``final`` at step ``total``.
 
     Step 0 already has a positive rate; step ``warmup`` has exactly ``peak``; from ``total`` on it is ``final``.
 

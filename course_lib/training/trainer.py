@@ -23,7 +23,7 @@ def train(
     evaluate: a function without arguments that returns the validation loss, called every ``evaluate_every`` steps.
     history: go on with this one; the schedule goes on at its step too.
     progress: show a bar. plot: an object with ``update(history)`` and ``close()``, called after each step; None costs
-    nothing. after_step: a function of the number of steps made, for experiments; training ends when it returns a true value.
+    nothing. after_step: a function of the number of steps made; training ends when it returns a true value.
 
     The stop button (or Ctrl-C) lets the current step end, then training returns what it has; it can go on later.
     Raises FloatingPointError, with the step and the rate, when the loss or the norm of the gradient is not finite;
@@ -81,8 +81,8 @@ def _step(model, optimizer, x, y, history, schedule, clip):
 def _require_finite(name, value, step, rate):
     if not math.isfinite(value):
         raise FloatingPointError(
-            f"the {name} is {value} at step {step}, learning rate {rate:g}: training stops, and the parameters are those"
-            f" of the step before. A smaller learning rate, a longer warm-up or clipping usually helps."
+            f"the {name} is {value} at step {step}, learning rate {rate:g}: training stops, and the parameters are"
+            f" those of the step before. A smaller learning rate, a longer warm-up or clipping usually helps."
         )
 
 

@@ -176,9 +176,7 @@ class AttentionView(widgets.VBox):
                 self._picture.width * 96
             )
         rows, columns = ([drawn(t) for t in tokens] for tokens in (self.queries_shown, self.keys_shown))
-        return grid_png(
-            self.weights, self.allow, rows, columns, self.limits, self.caption or "Attention weights"
-        )
+        return grid_png(self.weights, self.allow, rows, columns, self.limits, self.caption or "Attention weights")
 
     def __repr__(self):
         if not hasattr(self, "_status"):

@@ -34,13 +34,22 @@ def plot_graph(result, names, *, alt, width=None, height=None):
             x, y = places[id(node)]
             for parent in parents[id(node)]:
                 px, py = places[id(parent)]
-                ax.annotate("", (x - 0.24, y), (px + 0.24, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1})
+                ax.annotate(
+                    "", (x - 0.24, y), (px + 0.24, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1}
+                )
             title = names.get(id(node), operations[id(node)] or "number")
             value = f"{title}\n{_number(node.data)}"
             value += "" if node.grad is None else f"\ngrad {_number(node.grad)}"
             face = style.PALETTE[0] if id(node) in names else style.INK
-            ax.text(x, y, value, ha="center", va="center", fontsize=9,
-                    bbox={"boxstyle": "round,pad=0.35", "facecolor": style.CARD, "edgecolor": face, "linewidth": 1.4})
+            ax.text(
+                x,
+                y,
+                value,
+                ha="center",
+                va="center",
+                fontsize=9,
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": style.CARD, "edgecolor": face, "linewidth": 1.4},
+            )
         ax.set_xlim(-0.5, len(columns) - 0.5)
         ax.set_ylim(-0.6, tall - 0.4)
         ax.axis("off")
