@@ -1,0 +1,23 @@
+"""The README is true: its ten lines print what stands below them."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_ten_lines_print_what_the_readme_says():
+    (code, printed), *others = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.S)
+    assert not others and len([line for line in code.splitlines() if line.strip()]) <= 10
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})
+    assert out.getvalue() == printed
+
+
+def test_every_file_that_the_readme_names_exists():
+    root = Path(__file__).parent.parent
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    assert len(links) > 5 and not [link for link in links if not (root / link).exists()]
