@@ -353,7 +353,11 @@ def notebooks(args):
 
 
 def bench(args):
-    return call([set_up(), "-m", "course_lib.bench"] + args, cwd=str(ROOT), env=course_environment())
+    python, environment = set_up("test"), course_environment()
+    code = call([python, "-m", "course_lib.bench"] + args, cwd=str(ROOT), env=environment)
+    # the summary of the notebooks' tests prints the seconds of each beside its budget
+    environment = course_environment(**THREADS)
+    return code or call([python, "-m", "pytest", "-q", "notebooks"], cwd=str(ROOT), env=environment)
 
 
 def setup(args):
