@@ -17,7 +17,8 @@ def main():
     reader = load_checkpoint("market-gpt")
     ids = reader.tokenizer.encode(SENTENCE)
     weights = reader.model.attention_maps(ids)[1, 0]  # layer 1, head 0: (T, T)
-    view = attention_view(weights, reader.tokenizer.tokens(ids), allow=causal_mask(len(ids)), title="Who looks at whom, layer 1, head 0")
+    tokens, allow = reader.tokenizer.tokens(ids), causal_mask(len(ids))
+    view = attention_view(weights, tokens, allow=allow, title="Who looks at whom, layer 1, head 0")
     view.query = len(ids) - 1
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_bytes(view.static_png()[0])
