@@ -67,8 +67,9 @@ class Copy:
 
 def copy_repository(folder):
     """What git tracks or would track, and tinyshakespeare if it is here."""
-    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True,
-                           encoding="utf-8").stdout.split("\n")
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, encoding="utf-8"
+    ).stdout.split("\n")
     for name in [*filter(None, names), "data/tinyshakespeare.txt"]:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,13 @@ def pytest_run(folder, arguments):
     env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", *arguments],
-        cwd=folder, env=env, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
     lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]]
     failed = [m[1] for line in lines if (m := re.match(r"(?:FAILED|ERROR) (\S+(?: budget)?)", line))]
     return done.returncode, lines[-1].strip("= "), failed

@@ -18,6 +18,7 @@ def sabotage(name):
     def register(function):
         SABOTAGES[name] = function
         return function
+
     return register
 
 
@@ -35,35 +36,80 @@ SOFTMAX = "exps = np.exp(x.data - x.data.max(axis=axis, keepdims=True))"
 # name: (file, old text, new text, tests/test_....py that should notice)
 LIBRARY = {
     "softmax at temperature 1.01": (
-        NUMPY + "functional.py", SOFTMAX, SOFTMAX.replace("x.data - ", "x.data / 1.01 - "), "functional"),
+        NUMPY + "functional.py",
+        SOFTMAX,
+        SOFTMAX.replace("x.data - ", "x.data / 1.01 - "),
+        "functional",
+    ),
     "softmax backward without its sum": (
-        NUMPY + "functional.py", "grad - (grad * weights).sum(axis=axis, keepdims=True)", "grad", "parity"),
+        NUMPY + "functional.py",
+        "grad - (grad * weights).sum(axis=axis, keepdims=True)",
+        "grad",
+        "parity",
+    ),
     "attention backward wrong by a factor": (
-        NUMPY + "functional.py", "by_weights *= scale", "by_weights *= 2 * scale", "functional"),
+        NUMPY + "functional.py",
+        "by_weights *= scale",
+        "by_weights *= 2 * scale",
+        "functional",
+    ),
     "scale by twice the head size": (
-        NUMPY + "functional.py", "1 / math.sqrt(query.shape[-1])", "1 / math.sqrt(2 * query.shape[-1])", "functional"),
+        NUMPY + "functional.py",
+        "1 / math.sqrt(query.shape[-1])",
+        "1 / math.sqrt(2 * query.shape[-1])",
+        "functional",
+    ),
     "mask shifted by one: sees the next": (NUMPY + "functional.py", MASK, MASK[:-1] + ", 1)", "functional"),
     "mask shifted by one: hides the diagonal": (NUMPY + "functional.py", MASK, MASK[:-1] + ", -1)", "functional"),
     "torch mask shifted by one": (
-        TORCH + "functional.py", "torch.tril(torch.ones(size, size, dtype=torch.bool))",
-        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)", "functional"),
+        TORCH + "functional.py",
+        "torch.tril(torch.ones(size, size, dtype=torch.bool))",
+        "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)",
+        "functional",
+    ),
     "heads split by a bare reshape": (
-        NUMPY + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "functional"),
+        NUMPY + "functional.py",
+        HEADS,
+        "x.reshape(B, heads, T, C // heads)",
+        "functional",
+    ),
     "torch heads split by a bare reshape": (
-        TORCH + "functional.py", HEADS, "x.reshape(B, heads, T, C // heads)", "functional"),
+        TORCH + "functional.py",
+        HEADS,
+        "x.reshape(B, heads, T, C // heads)",
+        "functional",
+    ),
     "cross-entropy: gradient of the sum": (
-        NUMPY + "functional.py", "by_rows *= grad / len(targets)", "by_rows *= grad", "functional"),
+        NUMPY + "functional.py",
+        "by_rows *= grad / len(targets)",
+        "by_rows *= grad",
+        "functional",
+    ),
     "embedding: repeated ids counted once": (
-        NUMPY + "functional.py", "np.add.at(by_table, ids, grad)", "by_table[ids] += grad", "functional"),
+        NUMPY + "functional.py",
+        "np.add.at(by_table, ids, grad)",
+        "by_table[ids] += grad",
+        "functional",
+    ),
     "LayerNorm backward without the mean": (
-        NUMPY + "functional.py", "(by_normed - mean - normed * along)", "(by_normed - normed * along)", "functional"),
+        NUMPY + "functional.py",
+        "(by_normed - mean - normed * along)",
+        "(by_normed - normed * along)",
+        "functional",
+    ),
     "attention view shows the transpose": (
-        "course_lib/views/attention.py", "return self.weights[self.layer, self.head]",
-        "return self.weights[self.layer, self.head].T", "views"),
+        "course_lib/views/attention.py",
+        "return self.weights[self.layer, self.head]",
+        "return self.weights[self.layer, self.head].T",
+        "views",
+    ),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "autograd"),
     "gradients overwrite": (
-        NUMPY + "tensor.py", "arrived[key] + contribution if key in arrived else contribution", "contribution",
-        "autograd"),
+        NUMPY + "tensor.py",
+        "arrived[key] + contribution if key in arrived else contribution",
+        "contribution",
+        "autograd",
+    ),
 }
 
 
@@ -71,6 +117,7 @@ def library_change(path, old, new, tests):
     def change(copy):
         copy.replace(path, old, new)
         return [f"tests/test_{tests}.py"], f"test_{tests}.py"
+
     return change
 
 
@@ -81,11 +128,14 @@ for _name, _entry in LIBRARY.items():
 # ------------------------------------------------------------------ a notebook that computes something else
 def source_change(pattern, new, where=compared):
     """Replace the first match in a cell that prints numbers; nbval must see other numbers in that very cell."""
+
     def change(copy):
         path, cell = copy.edit_book(
             lambda c: where(c) and re.search(pattern, c.source) and re.search(r"\d", printed(c)),
-            lambda book, c: c.update(source=re.sub(pattern, new, c.source, count=1)))
+            lambda book, c: c.update(source=re.sub(pattern, new, c.source, count=1)),
+        )
         return [path], cell.id
+
     return change
 
 
@@ -94,9 +144,11 @@ def shows_what_it_draws(cell):
 
 
 SABOTAGES["notebook: another seed"] = source_change(
-    r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765", shows_what_it_draws)
+    r"(default_rng\(|seed=|manual_seed\()\d+", r"\g<1>98765", shows_what_it_draws
+)
 SABOTAGES["notebook: another learning rate"] = source_change(
-    r"(?m)^((?! *def ).*\b(?:rate|lr)=)[\d.e-]+", r"\g<1>0.0123")
+    r"(?m)^((?! *def ).*\b(?:rate|lr)=)[\d.e-]+", r"\g<1>0.0123"
+)
 
 
 @sabotage("notebook: a printed number changed")
@@ -104,6 +156,7 @@ def _(copy):
     def change(book, cell):
         out = next(o for o in cell.outputs if re.search(r"\d", o.get("text", "")))
         out.text = re.sub(r"\d", lambda m: str((int(m[0]) + 1) % 10), out.text, count=1)
+
     path, cell = copy.edit_book(lambda c: compared(c) and re.search(r"\d", printed(c)), change)
     return [path], cell.id
 
@@ -144,6 +197,7 @@ def removal(wanted):
     def change(copy):
         path, _ = copy.edit_book(wanted, delete)
         return [FILES], f"{stem(path)}-manifest]"
+
     return change
 
 
@@ -185,7 +239,8 @@ def _(copy):
 def _(copy):
     path, cell = copy.edit_book(
         lambda c: compared(c) and any("image/png" in o.get("data", {}) for o in c.outputs),
-        lambda book, c: c.update(source="pass"))
+        lambda book, c: c.update(source="pass"),
+    )
     return [path], cell.id
 
 
@@ -195,6 +250,7 @@ def _(copy):
     def strip(book, cell):
         for c in filter(code, book.cells):
             c.update(outputs=[], execution_count=None)
+
     path, cell = copy.edit_book(compared, strip)
     return [path], path
 
@@ -203,21 +259,28 @@ def file_change(change, rule):
     def sabotage_(copy):
         path, _ = copy.edit_book(lambda c: True, change)
         return [FILES], f"{stem(path)}-{rule}]"
+
     return sabotage_
 
 
 SABOTAGES["file: execution times kept"] = file_change(
-    lambda book, cell: cell.metadata.update(execution={"iopub.execute_input": "2026-01-01"}), "committed_form")
+    lambda book, cell: cell.metadata.update(execution={"iopub.execute_input": "2026-01-01"}), "committed_form"
+)
 SABOTAGES["file: widget state kept"] = file_change(
-    lambda book, cell: book.metadata.update(widgets={"application/vnd.jupyter.widget-state+json": {}}), "widget_state")
+    lambda book, cell: book.metadata.update(widgets={"application/vnd.jupyter.widget-state+json": {}}), "widget_state"
+)
 SABOTAGES["file: another kernel"] = file_change(
-    lambda book, cell: book.metadata.kernelspec.update(name="my-env"), "kernel")
+    lambda book, cell: book.metadata.kernelspec.update(name="my-env"), "kernel"
+)
 SABOTAGES["file: a tag misspelt"] = file_change(
-    lambda book, cell: cell.metadata.update(tags=["nbval-ignore-outputs"]), "known_tags")
+    lambda book, cell: cell.metadata.update(tags=["nbval-ignore-outputs"]), "known_tags"
+)
 SABOTAGES["file: a picture from the network"] = file_change(
-    lambda book, cell: cell.update(source=cell.source + "\n\n![cat](https://example.org/cat.png)"), "links")
+    lambda book, cell: cell.update(source=cell.source + "\n\n![cat](https://example.org/cat.png)"), "links"
+)
 SABOTAGES["file: a link to nothing"] = file_change(
-    lambda book, cell: cell.update(source=cell.source + "\n\n[cat](99_cat.ipynb)"), "links")
+    lambda book, cell: cell.update(source=cell.source + "\n\n[cat](99_cat.ipynb)"), "links"
+)
 
 
 @sabotage("file: a figure without words")
@@ -227,6 +290,7 @@ def _(copy):
         after.source = after.source.replace("*Figure:*", "Figure:")
         for out in cell.outputs:
             out.metadata = nbformat.from_dict({})
+
     path, _ = copy.edit_book(lambda c: code(c) and any("image/png" in o.get("data", {}) for o in c.outputs), mute)
     return [FILES], f"{stem(path)}-alt_text]"
 
@@ -236,8 +300,10 @@ def _(copy):
     def change(book, cell):
         out = next(o for o in cell.outputs if "alt" in o.get("metadata", {}).get("image/png", {}))
         out.metadata["image/png"]["alt"] += ", rising"
+
     path, cell = copy.edit_book(
-        lambda c: compared(c) and any("alt" in o.get("metadata", {}).get("image/png", {}) for o in c.outputs), change)
+        lambda c: compared(c) and any("alt" in o.get("metadata", {}).get("image/png", {}) for o in c.outputs), change
+    )
     return [path], cell.id
 
 
@@ -246,7 +312,8 @@ def _(copy):
 def _(copy):
     path, cell = copy.edit_book(
         lambda c: code(c) and "nbval-ignore-output" in nb.tags(c),
-        lambda book, c: c.update(source="%notmagic\n" + c.source))
+        lambda book, c: c.update(source="%notmagic\n" + c.source),
+    )
     return [path], cell.id
 
 
@@ -254,15 +321,20 @@ def _(copy):
 def _(copy):
     path, cell = copy.edit_book(
         lambda c: code(c) and "raises-exception" in nb.tags(c),
-        lambda book, c: c.update(source="pass", metadata={"tags": ["raises-exception", "nbval-ignore-output"]}))
+        lambda book, c: c.update(source="pass", metadata={"tags": ["raises-exception", "nbval-ignore-output"]}),
+    )
     return [path], cell.id
 
 
 @sabotage("nbval: order of a set printed")
 def _(copy):
     text = "the quick brown fox jumps over a lazy dog"
-    path, cell = copy.edit_book(lambda c: compared(c) and not c.outputs, lambda book, c: c.update(
-        source=c.source + f"\nprint(set({text!r}.split()))", outputs=stream(f"{set(text.split())}\n")))
+    path, cell = copy.edit_book(
+        lambda c: compared(c) and not c.outputs,
+        lambda book, c: c.update(
+            source=c.source + f"\nprint(set({text!r}.split()))", outputs=stream(f"{set(text.split())}\n")
+        ),
+    )
     return [path], cell.id
 
 
@@ -274,9 +346,14 @@ def _(copy):
 
 @sabotage("nbval: the network in a cell")
 def _(copy):
-    path, cell = copy.edit_book(compared, lambda book, c: c.update(
-        source=c.source + "\nimport urllib.request\ntry:\n    urllib.request.urlopen('http://192.0.2.1', timeout=1)\n"
-                          "except Exception:\n    pass"))
+    path, cell = copy.edit_book(
+        compared,
+        lambda book, c: c.update(
+            source=c.source
+            + "\nimport urllib.request\ntry:\n    urllib.request.urlopen('http://192.0.2.1', timeout=1)\n"
+            "except Exception:\n    pass"
+        ),
+    )
     return [path], cell.id
 
 
@@ -350,7 +427,8 @@ def _(copy):
     (copy.root / "tests" / "test_online.py").write_text(
         "import urllib.request\n\ndef test_online():\n    try:\n"
         "        urllib.request.urlopen('http://192.0.2.1', timeout=1)\n    except Exception:\n        pass\n",
-        encoding="utf-8")
+        encoding="utf-8",
+    )
     return ["tests/test_online.py", "tests/test_sanitize.py"], "test_online"
 
 

@@ -158,6 +158,7 @@ BREAKS = [
     ("no_print_of_sets", source("sum", "print(list({c for c in 'hello'}))")),
     ("encoding", source("sum", "open('data.txt').read()")),
     ("encoding", source("sum", "Path('data.txt').read_text()")),
+    ("waves_are_asserted", source("sum", 'print(f"loss ~{1.5:.2f}")')),
     ("shakespeare_tagged", source("sum", "load_corpus('tinyshakespeare')")),
     ("caps", source("sum", "\n".join("x = 1" for _ in range(26)))),
     ("caps", source("caption", "*Figure:* dot.\n\n## The rest\n" + "word " * 400)),

@@ -41,7 +41,7 @@ def test_plain_ascii():
         ("1.2 ms ± 3 µs per loop (mean)", "900 μs ± 1.1 ns per loop (std)"),
         ("test loss ~2.85 after 5 steps", "test loss ~2.861 after 5 steps"),
         ("here: numpy 2.4.6\n", "here: numpy 2.5.0\n"),
-    ("sample: 'OOO'", "sample: 'MMM and more'"),
+        ("sample: 'OOO'", "sample: 'MMM and more'"),
         ("sample:\nTo be\nor\n(end of sample)\n", "sample:\nnot\n(end of sample)\n"),
         ("id 12345678-1234-1234-1234-123456789abc", "id 87654321-1234-1234-1234-123456789abc"),
     ],
