@@ -286,15 +286,17 @@ def test_running_lab_is_this_course_and_answers(course, monkeypatch):
 
 def test_test_is_one_pytest_process_and_returns_its_code(called, monkeypatch, capsys):
     monkeypatch.setenv("ARGS", "-k 'a mask'")
+    monkeypatch.setattr(run.os, "cpu_count", lambda: 4)
     codes = {"ruff": 0, "pytest": 3}
     monkeypatch.setattr(run, "call", lambda command, **o: called.append((command, o)) or codes[command[2]])
     assert run.main(["test", "-x"]) == 3
-    assert [command[2] for command, _ in called] == ["ruff", "pytest"]
-    assert called[1][0][2:] == ["pytest", "-k", "a mask", "-x"]
-    assert called[1][1]["env"]["OMP_NUM_THREADS"] == "1"
+    assert [command[2:4] for command, _ in called[:2]] == [["ruff", "check"], ["ruff", "format"]]
+    assert called[2][0][2:] == ["pytest", "-n", "2", "-k", "a mask", "-x"]
+    assert called[2][1]["env"]["OMP_NUM_THREADS"] == "1"
     assert re.search(r"make test: failed \(pytest\) in 0 min 0\d s\n$", capsys.readouterr().out)
     codes.update(ruff=1, pytest=0)
-    assert run.main(["test"]) == 1
+    assert run.main(["test", "-n0"]) == 1
+    assert called[-1][0][2:] == ["pytest", "-k", "a mask", "-n0"]
 
 
 def test_unknown_command_and_failed_system_call():
