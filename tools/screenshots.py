@@ -26,15 +26,18 @@ def slices(page, folder, name, theme):
     page.wait_for_timeout(400)
     pane = page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer")
     box = pane.bounding_box()
-    total = pane.evaluate("""e => Math.max(...[...e.querySelectorAll('.jp-Cell')]
-        .map(cell => cell.getBoundingClientRect().bottom)) - e.getBoundingClientRect().top + e.scrollTop""")
     step = int(box["height"]) - 40  # a little overlap, so that no line is cut in both pictures
-    tops = list(range(0, max(1, int(total) - 40), step))
-    for n, top in enumerate(tops, start=1):
+    n, top, total = 0, 0, 1
+    while top < total:
+        n += 1
         pane.evaluate("(e, top) => e.scrollTo(0, top)", top)
         page.wait_for_timeout(150)
         page.screenshot(path=str(folder / f"{name}-{theme}-{n:02d}.png"), clip=box)
-    return len(tops)
+        # measured anew each time: cells get their real height only when they come into view
+        total = -40 + pane.evaluate("""e => Math.max(...[...e.querySelectorAll('.jp-Cell')]
+            .map(cell => cell.getBoundingClientRect().bottom)) - e.getBoundingClientRect().top + e.scrollTop""")
+        top += step
+    return n
 
 
 def main():

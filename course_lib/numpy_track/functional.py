@@ -245,10 +245,12 @@ def softmax_allowed(scores, allow):
         scores = np.where(allow, scores, -np.inf)
     top = scores.max(axis=-1, keepdims=True)
     if allow is not None:
-        top = np.maximum(top, np.finfo(scores.dtype).min)  # a row with nothing allowed: -inf minus this is still -inf
+        # a row with nothing allowed: -inf minus the smallest number is still -inf
+        top = np.maximum(top, np.finfo(scores.dtype).min)
     exps = np.exp(scores - top)
     total = exps.sum(axis=-1, keepdims=True)
-    return exps / (total if allow is None else np.maximum(total, 1))  # the largest exp is 1, so only empty rows change
+    # the largest exp is 1, so only the sum of an empty row is raised
+    return exps / (total if allow is None else np.maximum(total, 1))
 
 
 def check_allow(allow):

@@ -35,7 +35,8 @@ def unbroadcast(grad, shape):
     """
     if grad.shape == shape:
         return grad
-    grad = grad.sum(axis=tuple(range(grad.ndim - len(shape))))  # axes that broadcasting put in front
+    # first the axes that broadcasting put in front, then those that it stretched
+    grad = grad.sum(axis=tuple(range(grad.ndim - len(shape))))
     stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and grad.shape[axis] != 1)
     return grad.sum(axis=stretched, keepdims=True) if stretched else grad
 

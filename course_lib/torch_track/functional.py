@@ -143,10 +143,12 @@ def softmax_allowed(scores, allow):
         scores = torch.where(allow, scores, -math.inf)
     top = scores.detach().amax(-1, keepdim=True)
     if allow is not None:
-        top = top.clamp(min=torch.finfo(scores.dtype).min)  # a row with nothing allowed: -inf minus this is still -inf
+        # a row with nothing allowed: -inf minus the smallest number is still -inf
+        top = top.clamp(min=torch.finfo(scores.dtype).min)
     exps = torch.exp(scores - top)
     total = exps.sum(-1, keepdim=True)
-    return exps / (total if allow is None else total.clamp(min=1))  # the largest exp is 1, so only empty rows change
+    # the largest exp is 1, so only the sum of an empty row is raised
+    return exps / (total if allow is None else total.clamp(min=1))
 
 
 def _indices(array):

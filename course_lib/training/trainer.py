@@ -49,6 +49,7 @@ def train(
                     bar.set_postfix_str(f"loss {history.losses[-1]:.3f}", refresh=False)
                 if stop.pressed or enough:
                     history.stopped = stop.pressed
+                    bar.total = bar.n  # or the bar would turn red, as if something had failed
                     break
     except KeyboardInterrupt:  # raised by a second press, or where signals cannot be caught
         history.stopped = True

@@ -169,9 +169,20 @@ class AttentionView(widgets.VBox):
             f"reads key {k} {quoted(self.keys_shown[k])}."
         )
 
+    def static_text(self):
+        """The static picture in words."""
+        layers, heads = self.weights.shape[:2]
+        several = (
+            "" if self._one_head() else f"All {layers} x {heads} heads side by side, layers as rows. One of them: "
+        )
+        return several + self.alternative_text()
+
+    def _one_head(self):
+        return self.query is not None or self.weights.shape[0] * self.weights.shape[1] == 1
+
     def static_png(self):
-        """(PNG bytes, shown width in pixels): all heads in small panels, or the one head there is."""
-        if self.weights.shape[0] * self.weights.shape[1] == 1:
+        """(PNG bytes, shown width in pixels): with a query in focus its head, else all heads in small panels."""
+        if self._one_head():
             return self._picture.png(self._matrix(), self._mask(), self._title(), self.query), round(
                 self._picture.width * 96
             )
@@ -197,7 +208,7 @@ class AttentionView(widgets.VBox):
         data = data[0] if isinstance(data, tuple) else data
         png, width = self.static_png()
         data["image/png"] = png_text(png)
-        return data, {"image/png": {"alt": self.alternative_text(), "width": width}}
+        return data, {"image/png": {"alt": self.static_text(), "width": width}}
 
 
 def _counted(n, word):

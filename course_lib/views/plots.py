@@ -68,20 +68,10 @@ def draw_losses(ax, losses, floor=None, smooth=None):
         )
     if floor is not None:
         name, level = floor if isinstance(floor, tuple) else (f"floor {floor:.4g}", floor)
-        ax.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (4, 3)))
-        ax.annotate(
-            name,
-            (1, level),
-            xycoords=("axes fraction", "data"),
-            xytext=(-4, 4),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=style.INK,
-            bbox={"facecolor": style.CARD, "edgecolor": "none", "alpha": 0.85, "pad": 1},
-        )
+        # named in the legend: a label beside the line would cover a curve that comes near it
+        ax.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), label=name)
     ax.set(xlabel="step", ylabel="loss (nats per token)")
-    if losses and (len(losses) > 1 or "" not in losses):
+    if floor is not None or (losses and (len(losses) > 1 or "" not in losses)):
         ax.legend(loc="upper right")
 
 
