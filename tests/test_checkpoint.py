@@ -278,3 +278,35 @@ def test_a_flipped_bit_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="w.ckpt.*not those that were written"):
         load_checkpoint(path)
+
+
+def test_a_changed_vocabulary_is_noticed(tmp_path):
+    path = tmp_path / "w.ckpt"
+    save_checkpoint(path, gpt(NUMPY), TOKENIZER)
+    content = path.read_bytes()
+    quoted = b'\\"a\\"'
+    assert content.count(quoted) == 1
+    path.write_bytes(content.replace(quoted, quoted.replace(b"a", b"z")))
+    with pytest.raises(ValueError, match="not those that were written"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("about", ["[1]", "3", '{"format": 1}'])
+def test_odd_descriptions_are_not_ours(tmp_path, about):
+    save_file({"a": np.zeros(1)}, tmp_path / "odd", {"about": about})
+    with pytest.raises(ValueError, match="not written by this course"):
+        load_checkpoint(tmp_path / "odd")
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    class Mine(CharTokenizer):
+        pass
+
+    model = gpt(NUMPY)
+    with pytest.raises(TypeError, match="not a Mine"):
+        save_checkpoint(tmp_path / "w", model, Mine(TOKENIZER.vocabulary))
+    with pytest.raises(ValueError, match="ships with the course"):
+        save_checkpoint("market-gpt", model, TOKENIZER)
+    with pytest.raises(ValueError, match="parameters of this model"):
+        save_checkpoint(tmp_path / "w", model, TOKENIZER, NUMPY.optim.SGD(gpt(NUMPY).parameters(), 0.1))
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """The README is true: its ten lines print what stands below them."""
 
 import contextlib
+import hashlib
 import io
 import re
 from pathlib import Path
@@ -21,3 +22,16 @@ def test_every_file_that_the_readme_names_exists():
     root = Path(__file__).parent.parent
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
     assert len(links) > 5 and not [link for link in links if not (root / link).exists()]
+
+
+def test_the_table_of_the_data_is_true():
+    data = Path(__file__).parent.parent / "data"
+    table = (data / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| `([\w.-]+)` \|.*\| ([\d,]+) \| `([0-9a-f]{64})` \|$", table)
+    assert len(rows) == 4
+    for name, size, digest in rows:
+        if name != "tinyshakespeare.txt" or (data / name).is_file():
+            content = (data / name).read_bytes()
+            assert (len(content), hashlib.sha256(content).hexdigest()) == (int(size.replace(",", "")), digest), name
+    shipped = {path.name for path in data.glob("*.safetensors")} | {"hello.txt", "tinyshakespeare.txt"}
+    assert {name for name, _, _ in rows} == shipped

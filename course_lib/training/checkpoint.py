@@ -41,6 +41,12 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
     name = type(model).__name__
     if name not in MODELS:
         raise TypeError(f"a checkpoint holds one of {', '.join(MODELS)}, not a {name}")
+    if type(tokenizer).__name__ not in TOKENIZERS:
+        raise TypeError(f"a checkpoint holds one of {', '.join(TOKENIZERS)}, not a {type(tokenizer).__name__}")
+    if str(path) in SHIPPED_NAMES:
+        raise ValueError(f"{path} is the name of a model that ships with the course: choose another file name")
+    if optimizer is not None and {id(p) for p in optimizer.parameters} != {id(p) for p in model.parameters()}:
+        raise ValueError("this optimiser does not hold the parameters of this model")
     if len(tokenizer.vocabulary) != model.vocabulary_size:
         raise ValueError(f"the tokenizer has {len(tokenizer.vocabulary)} tokens, the model {model.vocabulary_size}")
     arrays = {f"model.{key}": value for key, value in model.state().items()}
@@ -56,7 +62,7 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
         arrays |= {f"optimizer.{key}": value for key, value in state.items() if isinstance(value, np.ndarray)}
         about["optimizer"] = {key: value for key, value in state.items() if not isinstance(value, np.ndarray)}
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-    about["sha256"] = _fingerprint(arrays)
+    about["sha256"] = _fingerprint(about, arrays)
     beside = path.with_name(path.name + ".part")
     try:
         beside.write_bytes(save(arrays, {"about": json.dumps(about)}))
@@ -77,24 +83,24 @@ def load_checkpoint(path, track="numpy"):
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
+        path.open("rb").close()  # a file that may not be read says so here
         with safe_open(path, "numpy") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             arrays = {key: file.get_tensor(key) for key in file.keys()}
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-    if about.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} was not written by this course: its format is {about.get('format')!r}, not {FORMAT!r}"
-        )
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        found = about.get("format") if isinstance(about, dict) else about
+        raise ValueError(f"{path} was not written by this course: its format is {found!r}, not {FORMAT!r}")
     try:
         return _build(about, arrays, importlib.import_module(f"course_lib.{track}_track.models"))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged, its parts do not fit together: {type(error).__name__} {error}") from error
 
 
 def _build(about, arrays, models):
-    if about["sha256"] != _fingerprint(arrays):
-        raise ValueError("the numbers are not those that were written")
+    if about.pop("sha256") != _fingerprint(about, arrays):
+        raise ValueError("its numbers or its vocabulary are not those that were written")
     config = MODELS[about["model"]](**about["config"])
     model = getattr(models, about["model"])(config)
     model.load_state(_part(arrays, "model."))
@@ -107,9 +113,9 @@ def _build(about, arrays, models):
     return Checkpoint(model, tokenizer, optimizer, about["batches"], about["note"])
 
 
-def _fingerprint(arrays):
-    """SHA-256 over names and bytes: a flipped bit in a weight would otherwise go unnoticed."""
-    digest = hashlib.sha256()
+def _fingerprint(about, arrays):
+    """SHA-256 over everything that is stored: a flipped bit would otherwise go unnoticed."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for key in sorted(arrays):
         digest.update(key.encode() + arrays[key].tobytes())
     return digest.hexdigest()
