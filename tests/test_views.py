@@ -190,6 +190,39 @@ def test_the_status_line_gives_exact_weights_and_counts_what_is_not_allowed():
     assert view.top_keys(0) == [(0, 1.0)], "a key that is not allowed is not a key with weight 0"
 
 
+def test_alternative_text_is_the_same_for_weights_that_differ_in_the_last_digit():
+    """Notebooks store it, and another processor gives 0.00327398 where this one gives 0.00327399."""
+    row = np.array([0.3, 0.3 + 1e-7, 0.2, 0.1, 0.06, 0.03, 0.004, 0.006 - 1e-7])
+    words = []
+    for nudge in (1e-8, -1e-8, 2e-7):
+        weights = np.tile(row, (8, 1))
+        weights[:, 0] += nudge
+        weights[:, 6] += nudge
+        view = attention_view(weights, list("abcdefgh"))
+        view.query = 7
+        words.append(view.static_text())
+    assert len(set(words)) == 1
+    assert words[0].endswith(
+        "Query 7 “h” reads: “a” (0) 0.30, “b” (1) 0.30, “c” (2) 0.20, “d” (3) 0.10, “e” (4) 0.06, "
+        "the other 3 together 0.04"
+    )
+    view = attention_view([[0.999, 0.001], [0.0, 1.0]], ["a", "b"], allow=[[True, True], [False, True]])
+    view.query = 0
+    assert view.alternative_text().endswith("Query 0 “a” reads: “a” (0) 1.00, the other 1 together 0.00")
+    view.query = 1
+    assert view.alternative_text().endswith("Query 1 “b” reads: “b” (1) 1.00, 1 not allowed")
+    view = attention_view(np.full((300, 300), 1 / 300), ["t"] * 300)
+    view.query = 0
+    assert "“t” (4) 0.00, the other 295 together 0.98" in view.alternative_text()
+
+
+def test_long_tokens_are_cut_in_the_alternative_text():
+    view = attention_view([[1.0]], ["x" * 200])
+    for view.query in (None, 0):
+        assert "“" + "x" * 23 + "…”" in view.alternative_text()
+        assert "x" * 24 not in view.alternative_text()
+
+
 def test_repr_is_short_numeric_and_the_same_again():
     weights = softmax_rows(12, 12, 128, 128)
     texts = {repr(attention_view(weights, ["t"] * 128, layer=11, head=11)) for _ in range(2)}
@@ -271,7 +304,7 @@ def test_saved_output_has_picture_and_words_beside_the_widget():
         data, metadata = view._repr_mimebundle_()
         assert {"image/png", "text/plain"} <= set(data)
         assert data["text/plain"] == repr(view)
-        assert metadata["image/png"]["alt"] == view.alternative_text()
+        assert metadata["image/png"]["alt"] == view.static_text()
         assert decoded(view.static_png()[0]).width >= metadata["image/png"]["width"]
         assert view._repr_mimebundle_()[0]["image/png"] == data["image/png"], "the bytes are the same each time"
 
