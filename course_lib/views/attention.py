@@ -71,7 +71,7 @@ class AttentionView(widgets.VBox):
             weights, self.queries_shown, self.keys_shown, allow, value_limits
         )
         self.allow = checked_mask(allow, self.weights.shape)
-        self.caption = title
+        self.caption = None if title is None else str(title)
         self._picture = HeadPicture(
             [drawn(t) for t in self.queries_shown],
             [drawn(t) for t in self.keys_shown],
