@@ -268,7 +268,7 @@ def call(command, **options):
 
 
 def port_number(text):
-    if not text.isdigit() or not 1 <= int(text) <= 65535:
+    if not text or set(text) - set("0123456789") or not 1 <= int(text) <= 65535:  # isdigit() is true of a small 2, too
         raise Stop("PORT=%s is not a port number: give one from 1024 to 65535, e.g. PORT=8890." % text)
     return int(text)
 
@@ -415,7 +415,12 @@ def main(words):
             os.environ[setting] = value
         else:
             args.append(word)
-    args = shlex.split(os.environ.get("ARGS", ""), posix=os.name != "nt") + args
+    try:
+        args = shlex.split(os.environ.get("ARGS", ""), posix=os.name != "nt") + args
+    except ValueError:
+        raise Stop(  # noqa: B904  ("from" is a syntax error in Python 2)
+            "ARGS=%s has a quotation mark without its partner: close it, or leave it out." % os.environ["ARGS"]
+        )
     return COMMANDS[name](args)
 
 

@@ -153,10 +153,17 @@ def report(threads, rounds):
         )
 
 
+def _at_least_one(text):
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!a} is not a number from 1 on")
+    return number
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=_at_least_one, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--rounds", type=_at_least_one, default=15, metavar="N")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:

@@ -35,8 +35,12 @@ def make(name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*MODELS, []], help="which (default: both)")
-    for name in parser.parse_args().names or MODELS:
+    parser.add_argument("names", nargs="*", metavar="model", help=f"{' or '.join(MODELS)} (default: both)")
+    names = parser.parse_args().names  # argparse's own choices would refuse that there is none
+    for name in names:
+        if name not in MODELS:
+            parser.error(f"there is no model {name!a}: choose from {', '.join(MODELS)}")
+    for name in names or MODELS:
         make(name)
 
 

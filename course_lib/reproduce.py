@@ -142,6 +142,8 @@ def main():
     parser.add_argument("system", choices=["a"])
     parser.add_argument("--jobs", type=int, default=max(1, min(2, os.cpu_count() or 1)), help="runs at a time")
     options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error(f"--jobs {options.jobs}: at least one run at a time")
     sys.exit(0 if system_a(options.jobs) else 1)
 
 

@@ -5,6 +5,9 @@ Every rule is tried too: below stands a notebook that keeps them all, and for ea
 
 import copy
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -268,3 +271,36 @@ def test_clean_hides_folders_in_tracebacks():
         "File course_lib/text/corpora.py:3, in f()",
         r"File site-packages/numpy\core.py:9",
     ]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
+    path = tmp_path / "01_two.ipynb"
+    path.write_text("old", encoding="utf-8")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(nb.os, "replace", full)
+    monkeypatch.setattr(nb, "MANIFEST", path)
+    for write in (lambda: nb.write(path, good_book()), nb.write_manifest):
+        with pytest.raises(OSError, match="space"):
+            write()
+        assert [p.name for p in tmp_path.iterdir()] == [path.name]
+        assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_arguments_that_mean_nothing_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(nb, "write_manifest", lambda: pytest.fail("written all the same"))
+    with pytest.raises(SystemExit, match="takes no names"):
+        nb.main(["manifest", "01_two.ipynb"])
+    with pytest.raises(SystemExit, match="there is no notebook"):
+        nb.main(["clean", str(tmp_path / "none.ipynb")])
+
+
+def test_the_folder_of_kernels_goes_without_a_warning():
+    code = "from tools import nb; print(nb.IPYTHONDIR.name)"
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code], cwd=nb.ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    assert "ResourceWarning" not in done.stderr
+    assert not Path(done.stdout.strip()).exists()

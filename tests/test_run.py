@@ -7,6 +7,7 @@ were each put in, and each turned a test here red. The real set-up (clean clone,
 """
 
 import ast
+import importlib
 import json
 import re
 import shutil
@@ -252,9 +253,45 @@ def test_lab_asks_no_questions(called):
     assert config == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
 
 
-@pytest.mark.parametrize("port", ["abc", "0", "70000", "-1", "88 88"])
+@pytest.mark.parametrize("port", ["abc", "0", "70000", "-1", "88 88", "\u00b2", "\u0665"])
 def test_wrong_port(called, port):
     assert "not a port number" in sentence(run.main, ["lab", "PORT=" + port]) and not called
+
+
+def test_arguments_with_an_open_quotation_mark(called):
+    assert "quotation mark" in sentence(run.main, ["test", 'ARGS="x']) and not called
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "words"),
+    [
+        ("course_lib.bench", ["--threads", "0"], "'0' is not a number from 1 on"),
+        ("course_lib.bench", ["--rounds", "0"], "'0' is not a number from 1 on"),
+        ("course_lib.bench", ["--rounds", "x"], "'x' is not a number from 1 on"),
+        ("course_lib.make_checkpoints", ["nobody"], "there is no model 'nobody': choose from market-gpt"),
+        ("course_lib.reproduce", ["a", "--jobs", "0"], "at least one run"),
+    ],
+)
+def test_command_lines_refuse_with_a_sentence(module, arguments, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [module, *arguments])
+    with pytest.raises(SystemExit) as stop:
+        importlib.import_module(module).main()
+    assert stop.value.code == 2 and words in capsys.readouterr().err
+
+
+def test_help_of_make_checkpoints_names_the_models(monkeypatch, capsys):
+    from course_lib import make_checkpoints
+
+    made = []
+    monkeypatch.setattr(make_checkpoints, "make", made.append)
+    monkeypatch.setattr(sys, "argv", ["make_checkpoints", "--help"])
+    with pytest.raises(SystemExit):
+        make_checkpoints.main()
+    told = capsys.readouterr().out
+    assert "market-gpt or shakespeare-gpt" in told and "[]" not in told and ",}" not in told
+    monkeypatch.setattr(sys, "argv", ["make_checkpoints"])
+    make_checkpoints.main()
+    assert made == ["market-gpt", "shakespeare-gpt"]
 
 
 def test_lab_twice_shows_the_one_that_runs(called, monkeypatch, capsys):

@@ -87,8 +87,11 @@ def test_an_unknown_corpus_is_named_with_the_known_ones():
 def test_course_data_names_another_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
     assert data_folder() == tmp_path
-    with pytest.raises(OSError, match="COURSE_DATA"):
-        load_corpus("hello")
+    assert load_corpus("hello").text == HELLO  # a folder for the download alone: the shipped text is still there
+    with monkeypatch.context() as patch:
+        patch.setattr("course_lib.text.corpora._shipped_folder", lambda: tmp_path / "nowhere")
+        with pytest.raises(OSError, match="COURSE_DATA"):
+            load_corpus("hello")
     (tmp_path / "hello.txt").write_text("hello again\n", encoding="utf-8")
     assert load_corpus("hello").text == "hello again\n"
 
@@ -107,6 +110,35 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_place(tmp_path):
     path.write_bytes("café".encode("latin-1"))
     with pytest.raises(ValueError, match=r"latin\.txt is not UTF-8.*0xe9 at place 3"):
         read_text(path)
+
+
+def test_the_place_of_a_wrong_byte_counts_the_byte_order_mark(tmp_path):
+    path = tmp_path / "marked.txt"
+    path.write_bytes(b"\xef\xbb\xbfcaf\xe9 au lait")
+    with pytest.raises(ValueError, match=r"0xe9 at place 6"):
+        read_text(path)
+
+
+@pytest.mark.parametrize("text", ["To be, or not to be. " * 500, "a\0b"])
+def test_a_text_in_place_of_a_name_is_refused_in_few_words(text):
+    with pytest.raises(FileNotFoundError, match="neither a corpus") as refused:
+        load_corpus(text)
+    assert len(str(refused.value)) < 400 + len(str(Path.cwd()))
+
+
+@pytest.mark.parametrize("value", ["", "0", "no", "off", "false", "False", " OFF "])
+def test_a_switch_may_be_off_in_words(monkeypatch, value):
+    from course_lib.text import download
+
+    monkeypatch.setenv("COURSE_NO_SHAKESPEARE", value)
+    assert not download._is_on("COURSE_NO_SHAKESPEARE")
+    monkeypatch.setenv("COURSE_NO_SHAKESPEARE", "yes")
+    assert download._is_on("COURSE_NO_SHAKESPEARE")
+
+
+def test_merges_that_were_saved_as_json_are_lists():
+    merges = json.loads(json.dumps([("e", "l"), ("el", "l")]))
+    assert apply_merges("yellow", merges) == ["y", "ell", "o", "w"]
 
 
 def test_d07_line_ends_become_newlines_but_the_hash_sees_the_bytes(tmp_path):

@@ -190,6 +190,39 @@ def test_the_status_line_gives_exact_weights_and_counts_what_is_not_allowed():
     assert view.top_keys(0) == [(0, 1.0)], "a key that is not allowed is not a key with weight 0"
 
 
+def test_alternative_text_is_the_same_for_weights_that_differ_in_the_last_digit():
+    """Notebooks store it, and another processor gives 0.00327398 where this one gives 0.00327399."""
+    row = np.array([0.3, 0.3 + 1e-7, 0.2, 0.1, 0.06, 0.03, 0.004, 0.006 - 1e-7])
+    words = []
+    for nudge in (1e-8, -1e-8, 2e-7):
+        weights = np.tile(row, (8, 1))
+        weights[:, 0] += nudge
+        weights[:, 6] += nudge
+        view = attention_view(weights, list("abcdefgh"))
+        view.query = 7
+        words.append(view.static_text())
+    assert len(set(words)) == 1
+    assert words[0].endswith(
+        "Query 7 “h” reads: “a” (0) 0.30, “b” (1) 0.30, “c” (2) 0.20, “d” (3) 0.10, “e” (4) 0.06, "
+        "the other 3 together 0.04"
+    )
+    view = attention_view([[0.999, 0.001], [0.0, 1.0]], ["a", "b"], allow=[[True, True], [False, True]])
+    view.query = 0
+    assert view.alternative_text().endswith("Query 0 “a” reads: “a” (0) 1.00, the other 1 together 0.00")
+    view.query = 1
+    assert view.alternative_text().endswith("Query 1 “b” reads: “b” (1) 1.00, 1 not allowed")
+    view = attention_view(np.full((300, 300), 1 / 300), ["t"] * 300)
+    view.query = 0
+    assert "“t” (4) 0.00, the other 295 together 0.98" in view.alternative_text()
+
+
+def test_long_tokens_are_cut_in_the_alternative_text():
+    view = attention_view([[1.0]], ["x" * 200])
+    for view.query in (None, 0):
+        assert "“" + "x" * 23 + "…”" in view.alternative_text()
+        assert "x" * 24 not in view.alternative_text()
+
+
 def test_repr_is_short_numeric_and_the_same_again():
     weights = softmax_rows(12, 12, 128, 128)
     texts = {repr(attention_view(weights, ["t"] * 128, layer=11, head=11)) for _ in range(2)}
@@ -271,7 +304,7 @@ def test_saved_output_has_picture_and_words_beside_the_widget():
         data, metadata = view._repr_mimebundle_()
         assert {"image/png", "text/plain"} <= set(data)
         assert data["text/plain"] == repr(view)
-        assert metadata["image/png"]["alt"] == view.alternative_text()
+        assert metadata["image/png"]["alt"] == view.static_text()
         assert decoded(view.static_png()[0]).width >= metadata["image/png"]["width"]
         assert view._repr_mimebundle_()[0]["image/png"] == data["image/png"], "the bytes are the same each time"
 
@@ -404,6 +437,106 @@ def test_heat_map_colours_follow_the_values():
     np.testing.assert_array_equal(hatched_cells(ax.patches[0], (3, 3)), ~CAUSAL)
 
 
+@pytest.mark.parametrize(
+    ("matrix", "options", "words"),
+    [
+        (np.ones((2, 3)), {"row_labels": "abc"}, r"3 row labels for the 2 rows of a matrix \(2, 3\)"),
+        (np.ones((2, 3)), {"column_labels": ["a"]}, r"1 column labels for the 3 columns"),
+        (np.ones((2, 3)), {"limits": (1, 1)}, r"limits \(1.0, 1.0\)"),
+        (np.ones((2, 3)), {"limits": (0, np.nan)}, "limits"),
+        (np.ones((2, 3)), {"limits": (2, 1)}, "the smaller first"),
+        (np.ones((2, 3)), {"allow": np.ones((3, 2), dtype=bool)}, r"allow has shape \(3, 2\), the matrix \(2, 3\)"),
+        (np.ones((2, 3)), {"allow": np.ones((2, 3))}, "dtype float64: expected booleans"),
+        (np.ones(3), {}, r"matrix of shape \(3,\).*2 axes"),
+        (np.ones((0, 3)), {}, r"shape \(0, 3\)"),
+    ],
+)
+def test_a_heat_map_that_does_not_fit_is_refused_with_numbers(matrix, options, words, shown):
+    with pytest.raises(ValueError, match=words):
+        views.plot_heatmap(matrix, alt="A matrix", **options)
+    with pytest.raises(ValueError, match=words):
+        matrices.draw_heatmap(axes(), matrix, **options)
+    assert shown == []
+
+
+def test_figures_take_tensors_of_both_tracks(shown):
+    torch = pytest.importorskip("torch")
+    from course_lib.numpy_track.tensor import Tensor
+
+    for make in (Tensor, torch.tensor):
+        matrix, row = make([[1.0, 2.0]], requires_grad=True), make([3.0, 2.0], requires_grad=True)
+        image = matrices.draw_heatmap(axes(), matrix, allow=torch.tensor([[True, True]]))
+        np.testing.assert_array_equal(image.get_array(), [[1, 2]])
+        views.plot_heatmap(matrix, alt="Two numbers")
+        views.plot_bars(["a", "b"], row, alt="Two bars")
+        views.plot_bars(["a", "b"], [row[0], row[1]], alt="Two bars")
+        views.plot_lines({"a": row}, alt="A line")
+
+
+def test_bars_that_do_not_fit_are_refused(shown):
+    with pytest.raises(ValueError, match="3 labels for 2 values"):
+        views.plot_bars("abc", [1, 2], alt="Bars")
+    with pytest.raises(ValueError, match=r"values of shape \(0,\)"):
+        views.plot_bars([], [], alt="Bars")
+    assert shown == []
+
+
+def test_one_value_that_is_not_finite_does_not_erase_the_smoothed_curve():
+    values = np.array([1.0, np.nan, 3.0, np.inf, 5.0, 7.0, 9.0])
+    np.testing.assert_allclose(plots.smoothed(values, 3), [1, 2, 3, 4, 6, 7, 8])
+    np.testing.assert_array_equal(plots.smoothed([np.nan, np.nan, np.nan, 4.0], 3), [np.nan, np.nan, 4, 4])
+
+
+def test_dollars_in_legends_and_boxes_are_dollars(shown):
+    from course_lib.numpy_track.tensor import Tensor
+
+    views.plot_lines({"$a^$": [1.0, 2.0], "b": [2.0, 1.0]}, alt="Two lines")
+    views.plot_losses({"a": [1.0, 2.0]}, floor=("$a^$", 0.5), alt="A loss")
+    plot = views.LivePlot(label="$a^$")
+    plot.update(types.SimpleNamespace(losses=[1.0]))
+    price = Tensor(2.0, requires_grad=True)
+    views.plot_graph(price * price, {"$a^$": price}, alt="A square")
+    assert len(shown) == 8
+
+
+def test_a_graph_with_shared_nodes_is_drawn_in_no_time(shown):
+    from course_lib.numpy_track.tensor import Tensor
+    from course_lib.views import graphs
+
+    class Node:
+        pass
+
+    nodes = [Node() for _ in range(41)]
+    parents = {id(later): (node, node) for node, later in itertools.pairwise(nodes)} | {id(nodes[0]): ()}
+    reversed_order = graphs._columns(nodes[-1], parents)  # 2 ** 40 steps, were each way counted
+    assert [column[0] for column in reversed_order] == nodes
+    k = Tensor(1.0, requires_grad=True)
+    total = k
+    for _ in range(8):
+        total = total + total
+    views.plot_graph(total, {"k": k}, alt="A number doubled eight times")
+    assert k.grad == 256
+
+
+def test_a_graph_that_cannot_be_drawn_is_refused_before_backward_runs(shown):
+    from course_lib.numpy_track.tensor import Tensor
+
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    total = (x * x).sum()
+    with pytest.raises(ValueError, match="alt="):
+        views.plot_graph(total, {}, alt=" ")
+    with pytest.raises(TypeError, match=r"NumPy track; this is float"):
+        views.plot_graph(1.0, {}, alt="A number")
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        views.plot_graph(x * x, {}, alt="Two numbers")
+    assert x.grad is None
+    total.backward()  # not used up
+
+
+def test_a_title_may_be_a_number():
+    assert attention_view([[1.0]], ["a"], title=5).alternative_text().startswith("5: attention weights")
+
+
 # ---- the live plot --------------------------------------------------------------------------------------------------
 
 
@@ -419,6 +552,12 @@ def test_live_plot_replaces_one_output_and_its_text_never_changes(shown):
     assert plot.redraws == 3, "close has nothing to add when the last state is shown"
     assert {repr(output) for output in shown} == {"Figure: The loss falls", "The loss falls"}
     assert len({output.png for output in shown if isinstance(output, figures.Picture)}) == 3
+
+
+@pytest.mark.parametrize("wrong", [{"alt": ""}, {"alt": None}, {"every_seconds": float("nan")}, {"every_seconds": -1}])
+def test_live_plot_complains_before_the_training(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        views.LivePlot(**wrong)
 
 
 def test_live_plot_waits_between_redraws_and_draws_the_end(shown):

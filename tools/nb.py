@@ -9,6 +9,7 @@
 Without names, all notebooks. `run` saves a notebook only if every cell of it succeeded.
 """
 
+import atexit
 import copy
 import json
 import os
@@ -26,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 MANIFEST = NOTEBOOKS / "manifest.json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
-IPYTHONDIR = tempfile.TemporaryDirectory(prefix="course-ipython-")  # goes when this process ends
+IPYTHONDIR = tempfile.TemporaryDirectory(prefix="course-ipython-")
+atexit.register(IPYTHONDIR.cleanup)  # goes when this process ends; left to itself it would warn
 
 BUDGET = 60  # seconds a notebook may take on two cores
 LONG_BUDGET = 120
@@ -48,10 +50,18 @@ def text(book):
 
 
 def write(path, book):
-    """Write beside and rename, so that an interrupted run leaves the old notebook whole."""
+    """Store the notebook in place of the old one."""
+    replace(path, text(book))
+
+
+def replace(path, content):
+    """Write beside and rename, so that an interrupted run leaves the old file whole, and nothing beside it."""
     part = path.with_suffix(".part")
-    part.write_text(text(book), encoding="utf-8", newline="\n")
-    os.replace(part, path)
+    try:
+        part.write_text(content, encoding="utf-8", newline="\n")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def cells_of(book):
@@ -205,7 +215,7 @@ def execute(path, timeout=600):
 
 def write_manifest():
     data = {path.name: cells_of(read(path)) for path in books()}
-    MANIFEST.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8", newline="\n")
+    replace(MANIFEST, json.dumps(data, indent=1) + "\n")
 
 
 def main(argv):
@@ -214,8 +224,13 @@ def main(argv):
         sys.exit(__doc__)
     command, paths = argv[0], [Path(p).resolve() for p in argv[1:]] or books()
     if command == "manifest":
+        if argv[1:]:
+            sys.exit(f"manifest is of all notebooks: it takes no names, and got {' '.join(argv[1:])}")
         write_manifest()
         return 0
+    for path in paths:
+        if not path.is_file():
+            sys.exit(f"there is no notebook {path}")
     bad = 0
     for path in paths:
         if command == "check":

@@ -41,6 +41,7 @@ def merge_pair(tokens: Sequence[str], pair: Pair) -> list[str]:
     >>> merge_pair(list("aaa"), ("a", "a"))
     ['aa', 'a']
     """
+    pair = tuple(pair)  # a pair that was saved as JSON comes back as a list
     merged = []
     i = 0
     while i < len(tokens):

@@ -37,6 +37,10 @@ def data_folder() -> Path:
     chosen = os.environ.get("COURSE_DATA")
     if chosen:
         return Path(chosen).expanduser()
+    return _shipped_folder()
+
+
+def _shipped_folder() -> Path:
     return Path(__file__).resolve().parents[2] / "data"
 
 
@@ -52,8 +56,9 @@ def decode_text(content: bytes, where: str) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        place = error.start + len(content) - len(error.object)  # the decoder counts without the byte-order mark
         raise ValueError(
-            f"{where} is not UTF-8 text: byte 0x{content[error.start]:02x} at place {error.start}. "
+            f"{where} is not UTF-8 text: byte 0x{content[place]:02x} at place {place}. "
             "Save it as UTF-8 in an editor and try again."
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -79,6 +84,8 @@ def load_corpus(name: str | Path) -> Corpus:
     """
     if name == "hello":
         path = data_folder() / "hello.txt"
+        if not path.is_file():  # COURSE_DATA may name a folder for the downloaded text alone
+            path = _shipped_folder() / "hello.txt"
         if not path.is_file():
             raise CorpusUnavailable(
                 f"{path} is missing. Install the course from its repository (pip install -e .), "
@@ -93,9 +100,17 @@ def load_corpus(name: str | Path) -> Corpus:
 
         return tinyshakespeare()
     path = Path(name)
-    if not path.is_file():
+    if not _is_file(path):
+        shown = str(name) if len(str(name)) <= 80 else str(name)[:79] + "…"
         raise FileNotFoundError(
-            f"{str(name)!r} is neither a corpus of the course ({', '.join(CORPUS_NAMES)}) nor a file; "
-            f"looked in {Path.cwd()}"
+            f"{shown!r} is neither a corpus of the course ({', '.join(CORPUS_NAMES)}) nor a file; "
+            f"looked in {Path.cwd()}" + ("" if shown == str(name) else ". A text of your own is Corpus(name, text)")
         )
     return Corpus(path.stem, read_text(path), source=str(path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # longer than a file's name may be, or with a null character
+        return False

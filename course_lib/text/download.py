@@ -147,4 +147,4 @@ def _short(error: BaseException) -> str:
 
 
 def _is_on(variable: str) -> bool:
-    return os.environ.get(variable, "") not in ("", "0")
+    return os.environ.get(variable, "").strip().lower() not in ("", "0", "no", "off", "false")

@@ -20,6 +20,7 @@ from .style import png_text
 from .tensors import checked_mask, checked_tokens, checked_weights
 
 TOP_KEYS = 5
+LONGEST_IN_WORDS = 24  # characters of a token in the alternative text
 # JupyterLab takes arrow keys and letters from a list in an output as commands (x cuts the cell). This mark on the lists
 # keeps the keys for them; ipywidgets cannot set it, so the picture does when it has loaded.
 _KEEP_KEYS = (
@@ -70,7 +71,7 @@ class AttentionView(widgets.VBox):
             weights, self.queries_shown, self.keys_shown, allow, value_limits
         )
         self.allow = checked_mask(allow, self.weights.shape)
-        self.caption = title
+        self.caption = None if title is None else str(title)
         self._picture = HeadPicture(
             [drawn(t) for t in self.queries_shown],
             [drawn(t) for t in self.keys_shown],
@@ -84,7 +85,8 @@ class AttentionView(widgets.VBox):
             "head": _select("Head", [(str(n), n) for n in range(heads)]),
             "query": _select(
                 "Query",
-                [("all rows", None)] + [(f"{n}: {short(visible(t), 24)}", n) for n, t in enumerate(self.queries_shown)],
+                [("all rows", None)]
+                + [(f"{n}: {short(visible(t), LONGEST_IN_WORDS)}", n) for n, t in enumerate(self.queries_shown)],
                 width="15em",
             ),
         }
@@ -142,31 +144,37 @@ class AttentionView(widgets.VBox):
         """The line under the picture: what the query in focus reads, with exact weights."""
         if self.query is None:
             return "Choose a query to see which keys it reads, with the exact weights."
-        top = self.top_keys(self.query)
-        allowed = len(self.keys_shown) if self.allow is None else int(self._mask()[self.query].sum())
-        parts = [f"{quoted(self.keys_shown[k])} ({k}) {value:.6g}" for k, value in top]
-        if allowed > len(top):
-            others = self._matrix()[self.query][
-                self._mask()[self.query] if self.allow is not None else slice(None)
-            ].sum()
-            parts.append(f"the other {allowed - len(top)} together {others - sum(v for _, v in top):.3g}")
-        if allowed < len(self.keys_shown):
-            parts.append(f"{len(self.keys_shown) - allowed} not allowed")
-        return f"Query {self.query} {quoted(self.queries_shown[self.query])} reads: " + ", ".join(parts)
+        return self._reads(self.top_keys(self.query), ".6g", ".3g", quoted)
+
+    def _reads(self, top, form, form_of_sum, name):
+        """One sentence: what the query in focus reads, with the keys `top` named and the others counted."""
+        row = self._matrix()[self.query]
+        may = np.ones(len(row), dtype=bool) if self.allow is None else self._mask()[self.query].copy()
+        allowed = int(may.sum())
+        may[[k for k, _ in top]] = False
+        parts = [f"{name(self.keys_shown[k])} ({k}) {value:{form}}" for k, value in top]
+        if may.any():
+            parts.append(f"the other {may.sum()} together {row[may].sum():{form_of_sum}}")
+        if allowed < len(row):
+            parts.append(f"{len(row) - allowed} not allowed")
+        return f"Query {self.query} {name(self.queries_shown[self.query])} reads: " + ", ".join(parts)
 
     def alternative_text(self):
-        """The picture in words, for a reader who cannot see it."""
+        """The picture in words, for a reader who cannot see it; two decimals, which are the same on every machine."""
         queries, keys = self._matrix().shape
         text = f"{self._title()}: attention weights of {queries} queries (rows) on {keys} keys (columns). "
         if self.query is not None:
-            return text + self.reading()
+            top = [(k, round(value, 2)) for k, value in self.top_keys(self.query, len(self.keys_shown))]
+            top.sort(key=lambda pair: (-pair[1], pair[0]))  # weights that differ in the last digit only: by place
+            named = [(k, value) for k, value in top if value] or top  # what would be read as 0.00 is only counted
+            return text + self._reads(named[:TOP_KEYS], ".2f", ".2f", _in_words)
         matrix = self._matrix() if self.allow is None else np.where(self._mask(), self._matrix(), -np.inf)
         if not np.isfinite(matrix).any():
             return text + "No query may look at any key."
         q, k = np.unravel_index(matrix.argmax(), matrix.shape)
         return text + (
-            f"The largest is {matrix[q, k]:.2f}, where query {q} {quoted(self.queries_shown[q])} "
-            f"reads key {k} {quoted(self.keys_shown[k])}."
+            f"The largest is {matrix[q, k]:.2f}, where query {q} {_in_words(self.queries_shown[q])} "
+            f"reads key {k} {_in_words(self.keys_shown[k])}."
         )
 
     def static_text(self):
@@ -209,6 +217,10 @@ class AttentionView(widgets.VBox):
         png, width = self.static_png()
         data["image/png"] = png_text(png)
         return data, {"image/png": {"alt": self.static_text(), "width": width}}
+
+
+def _in_words(token):
+    return f"“{short(visible(token), LONGEST_IN_WORDS)}”"
 
 
 def _counted(n, word):

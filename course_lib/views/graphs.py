@@ -3,6 +3,7 @@
 import numpy as np
 
 from . import plots, style
+from .figures import Picture
 
 SIGNS = {"__add__": "+", "__mul__": "×", "__sub__": "−", "__truediv__": "÷", "__pow__": "power", "__matmul__": "@"}
 
@@ -13,6 +14,11 @@ def plot_graph(result, names, *, alt, width=None, height=None):
     names: {name: Tensor} for the leaves worth naming; plain numbers show their value. Every box holds the value and,
     below it, the gradient that arrived. Runs backward, so the graph is used up afterwards and gradients are added.
     """
+    Picture(b"", alt, 0)  # complain before backward runs: afterwards the graph is used up
+    if not all(hasattr(result, name) for name in ("parents", "operation", "retain_grad", "backward")):
+        raise TypeError(f"plot_graph draws the graph of a Tensor of the NumPy track; this is {type(result).__name__}")
+    if result.data.size != 1:
+        raise ValueError(f"plot_graph starts from a single number; this result has shape {result.data.shape}")
     nodes, parents = [], {}
     stack = [result]
     while stack:
@@ -48,6 +54,7 @@ def plot_graph(result, names, *, alt, width=None, height=None):
                 ha="center",
                 va="center",
                 fontsize=9,
+                parse_math=False,
                 bbox={"boxstyle": "round,pad=0.35", "facecolor": style.CARD, "edgecolor": face, "linewidth": 1.4},
             )
         ax.set_xlim(-0.5, len(columns) - 0.5)
@@ -60,11 +67,11 @@ def _columns(result, parents):
     depth, layer, by_id = {}, [result], {}
     level = 0
     while layer:
-        following = []
+        following = {}  # each node once, or k = k + k, repeated, would double the work of every level
         for node in layer:
             depth[id(node)], by_id[id(node)] = level, node
-            following.extend(parents[id(node)])
-        layer, level = following, level + 1
+            following.update((id(parent), parent) for parent in parents[id(node)])
+        layer, level = list(following.values()), level + 1
     return [[by_id[key] for key, d in depth.items() if d == at] for at in range(level - 1, -1, -1)]
 
 

@@ -5,7 +5,7 @@ import time
 from IPython.display import display
 
 from . import style
-from .figures import Words, picture
+from .figures import Picture, Words, picture
 from .plots import draw_losses
 
 _BUSY = 10  # a redraw waits until ten times its own cost has passed: training loses a tenth of its time at most
@@ -31,7 +31,8 @@ class LivePlot:
         width=7.0,
         height=2.8,
     ):
-        if every_seconds < 0:
+        Picture(b"", alt, 0)  # complain about a missing text now, not in the middle of the training
+        if not every_seconds >= 0:  # nan as well
             raise ValueError(f"every_seconds is {every_seconds}: expected 0 or more")
         self.every_seconds, self.alt, self.label, self.floor = every_seconds, alt, label, floor
         self.size = width, height

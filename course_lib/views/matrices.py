@@ -8,13 +8,13 @@ from . import style
 from .cells import hatching, ink_on
 from .figures import figure, put_title
 from .labels import drawn
+from .tensors import as_array, checked_numbers
 
 
 def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None, numbers=None, allow=None):
     """The matrix as coloured cells: cividis, or blue–white–orange around 0 if values have both signs."""
-    matrix = np.asarray(matrix, dtype=float)
+    matrix, row_labels, column_labels, limits, allowed = _checked(matrix, row_labels, column_labels, limits, allow)
     q, k = matrix.shape
-    allowed = np.ones((q, k), dtype=bool) if allow is None else np.asarray(allow)
     seen = matrix[allowed & np.isfinite(matrix)]
     low, high = limits or ((float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0))
     signed = low < 0 < high
@@ -57,6 +57,26 @@ def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None
     return image
 
 
+def _checked(matrix, row_labels, column_labels, limits, allow):
+    """All in one form, or a TypeError or ValueError that names what does not fit."""
+    matrix = checked_numbers(matrix, "matrix", 2)
+    labels = []
+    for name, names, count in zip(("row", "column"), (row_labels, column_labels), matrix.shape, strict=True):
+        labels.append(names if names is None else list(names))
+        if names is not None and len(labels[-1]) != count:
+            raise ValueError(f"{len(labels[-1])} {name} labels for the {count} {name}s of a matrix {matrix.shape}")
+    if limits is not None:
+        limits = tuple(float(v) for v in limits)
+        if len(limits) != 2 or not np.isfinite(limits).all() or not limits[0] < limits[1]:
+            raise ValueError(f"limits {limits}: expected two finite numbers, the smaller first")
+    allowed = np.ones(matrix.shape, dtype=bool) if allow is None else as_array(allow)
+    if allowed.dtype != bool:
+        raise ValueError(f"allow has dtype {allowed.dtype}: expected booleans, True where the query may look")
+    if allowed.shape != matrix.shape:
+        raise ValueError(f"allow has shape {allowed.shape}, the matrix {matrix.shape}: expected the same")
+    return matrix, *labels, limits, allowed
+
+
 def plot_heatmap(
     matrix,
     row_labels=None,
@@ -73,7 +93,8 @@ def plot_heatmap(
     height=None,
 ):
     """A matrix as a heat map with a colour bar; `allow` False is hatched; numbers: True, False or a format "{:.1f}"."""
-    q, k = np.shape(matrix)
+    matrix, row_labels, column_labels, limits, allow = _checked(matrix, row_labels, column_labels, limits, allow)
+    q, k = matrix.shape
     cell = min(0.52, 4.6 / max(q, k))
     with figure(width or max(3.6, k * cell + 2.2), height or max(2.2, q * cell + 1.25), alt=alt) as ax:
         image = draw_heatmap(ax, matrix, row_labels, column_labels, limits=limits, numbers=numbers, allow=allow)

@@ -8,12 +8,13 @@ from . import style
 from .cells import text_width
 from .figures import figure, put_title
 from .labels import drawn
+from .tensors import as_array, checked_numbers
 
 
 def draw_lines(ax, lines, x=None):
     """{label: values} as lines that differ in colour and in dashes, with a legend if there are several."""
     for n, (label, values) in enumerate(lines.items()):
-        values = np.asarray(values, dtype=float)
+        values = np.asarray(as_array(values), dtype=float)
         places = np.arange(1, len(values) + 1) if x is None else np.asarray(x)
         ax.plot(
             places,
@@ -25,7 +26,13 @@ def draw_lines(ax, lines, x=None):
             markersize=4.5,
         )
     if len(lines) > 1 or "" not in lines:
-        ax.legend(**({} if len(lines) < 5 else {"ncols": 2}))
+        _as_they_are(ax.legend(**({} if len(lines) < 5 else {"ncols": 2})))
+
+
+def _as_they_are(legend):
+    """A `$` in a legend is a dollar, not the start of a formula."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def plot_lines(
@@ -43,13 +50,19 @@ def plot_lines(
 def smoothed(values, window):
     """Mean over `window` steps with each step in their middle; at the ends over those that exist.
 
+    Values that are not finite are left out; where no value of the window is finite, the mean is nan.
+
     >>> smoothed([1, 2, 3, 6, 9], 3).round(2).tolist()
     [1.5, 2.0, 3.67, 6.0, 7.5]
     """
-    sums = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
+    values = np.asarray(values, dtype=float)
+    finite = np.isfinite(values)
+    sums = np.concatenate(([0.0], np.cumsum(np.where(finite, values, 0.0))))
+    counts = np.concatenate(([0], np.cumsum(finite)))
     here, half = np.arange(len(sums) - 1), window // 2
     starts, ends = np.maximum(0, here - half), np.minimum(len(here), here + half + 1)
-    return (sums[ends] - sums[starts]) / (ends - starts)
+    count = counts[ends] - counts[starts]
+    return np.where(count > 0, (sums[ends] - sums[starts]) / np.maximum(count, 1), np.nan)
 
 
 def draw_losses(ax, losses, floor=None, smooth=None):
@@ -72,7 +85,7 @@ def draw_losses(ax, losses, floor=None, smooth=None):
         ax.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), label=name)
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     if floor is not None or (losses and (len(losses) > 1 or "" not in losses)):
-        ax.legend(loc="upper right")
+        _as_they_are(ax.legend(loc="upper right"))
 
 
 def thinned(x, y, most=2000):
@@ -108,7 +121,9 @@ def plot_bars(
     height=3.2,
 ):
     """One bar a label with its number at the end; the places in `highlight` get the second colour."""
-    values = np.asarray(values, dtype=float)
+    values, labels = checked_numbers(values, "values", 1), list(labels)
+    if len(labels) != len(values):
+        raise ValueError(f"{len(labels)} labels for {len(values)} values: expected one label a bar")
     names = [drawn(str(label)) if str(label).strip() == "" else str(label) for label in labels]
     with figure(width, height, alt=alt) as ax:
         colours = [style.PALETTE[1 if n in highlight else 0] for n in range(len(values))]

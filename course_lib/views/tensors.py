@@ -18,6 +18,21 @@ def as_array(values):
     return np.asarray(values)
 
 
+def checked_numbers(values, name, axes):
+    """The values as floats with so many axes; TypeError for other than real numbers, ValueError for the shape."""
+    if isinstance(values, (list, tuple)):
+        values = [as_array(value) if hasattr(value, "detach") else value for value in values]
+    array = as_array(values)
+    if array.dtype.kind not in "fiub" and array.size:
+        raise TypeError(f"{name} of dtype {array.dtype}: expected real numbers")
+    if array.ndim != axes or 0 in array.shape:
+        raise ValueError(
+            f"{name} of shape {array.shape}: expected {('one number', 'a row', 'a matrix')[axes]} with "
+            f"{axes} {'axis' if axes == 1 else 'axes'} and at least one number"
+        )
+    return array.astype(float)
+
+
 def checked_tokens(tokens, name):
     """The tokens as a list; TypeError for one string or what is not text, ValueError for none or more than 512."""
     if isinstance(tokens, str):
