@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 
-class Tokenizer:
+class Tokenizer(ABC):
     """What both tokenizers share: a fixed vocabulary; the id of a token is its place in it.
 
     A subclass says how text is cut into tokens (`split`) and put together again (`join`).
@@ -37,12 +38,14 @@ class Tokenizer:
         return cls(sorted(set(cls.split(text))))
 
     @staticmethod
+    @abstractmethod
     def split(text: str) -> list[str]:
-        raise NotImplementedError
+        """The text, cut into tokens."""
 
     @staticmethod
+    @abstractmethod
     def join(tokens: Iterable[str]) -> str:
-        raise NotImplementedError
+        """The tokens, put together as text."""
 
     def __len__(self) -> int:
         return len(self.vocabulary)
