@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from track_tools import array, assert_close, both_tracks
+from track_tools import NUMPY, TORCH, array, assert_close, both_tracks
 
 from course_lib.config import GPTConfig
 from course_lib.generation import generate
+from course_lib.recipes import token_losses
 from course_lib.text import Batches, CharTokenizer, load_corpus, sequential_batches, windows
 from course_lib.training import History, WarmupCosine, evaluate, train
 
@@ -153,6 +154,31 @@ def test_plot_and_after_step_are_called_after_each_step_and_the_plot_is_closed(t
     assert Plot.calls[-1] == "closed"
 
 
+@both_tracks
+def test_an_optimiser_of_another_model_is_refused(track):
+    """It would train nothing, in silence: the gradients go to the new model, the steps to the old one."""
+    other = TORCH if track is NUMPY else NUMPY
+    for stranger in (gpt(track), gpt(other)):
+        model = gpt(track)
+        before, batches = model.state(), Batches(IDS, 8, 4, seed=0)
+        optimizer = (track if stranger.__class__ is track.models.GPT else other).optim.SGD(stranger.parameters(), 0.1)
+        with pytest.raises(ValueError, match="parameters of another model: make it again"):
+            run(track, 1, model, optimizer, batches)
+        assert_states_equal(model.state(), before)
+        assert batches.state() == Batches(IDS, 8, 4, seed=0).state()
+
+
+@both_tracks
+def test_a_part_of_the_model_can_be_trained_alone(track):
+    model = gpt(track)
+    before = model.state()
+    run(track, 1, model, track.optim.SGD(model.head.parameters(), 0.1))
+    assert {name for name, value in model.state().items() if (value != before[name]).any()} == {
+        "head.weight",
+        "head.bias",
+    }
+
+
 # ------------------------------------------------------------------ rates and clipping
 
 
@@ -265,6 +291,19 @@ def test_O10_ignored_targets_have_no_weight(track):
     for nothing in ((x[:0], y[:0]), (x[10:20], y[10:20])):
         with pytest.raises(ValueError, match="nothing to evaluate"):
             evaluate(model, *nothing)
+
+
+@both_tracks
+@pytest.mark.parametrize("function", [evaluate, token_losses])
+def test_evaluation_refuses_what_does_not_fit(track, function):
+    model = gpt(track)
+    x, y = windows(IDS, 8)
+    for y_wrong in (y[:16], y[:4], y[:8, :5]):
+        with pytest.raises(ValueError, match=rf"\(8, 8\).*\({len(y_wrong)}, {y_wrong.shape[1]}\)"):
+            function(model, x[:8], y_wrong)
+    for batch_size in (0, -1):
+        with pytest.raises(ValueError, match=f"batch_size.*{batch_size}"):
+            function(model, x, y, batch_size)
 
 
 @both_tracks

@@ -27,8 +27,10 @@ def train(
 
     The stop button (or Ctrl-C) lets the current step end, then training returns what it has; it can go on later.
     Raises FloatingPointError, with the step and the rate, when the loss or the norm of the gradient is not finite;
-    the parameters are then those of the step before.
+    the parameters are then those of the step before. Raises ValueError, before the first step, when the optimiser
+    holds other parameters than the model's.
     """
+    _require_owner(model, optimizer)
     history = History() if history is None else history
     history.stopped = False
     if steps is not None:
@@ -77,6 +79,12 @@ def _step(model, optimizer, x, y, history, schedule, clip):
     history.losses.append(value)
     history.norms.append(norm)
     history.rates.append(float(optimizer.rate))
+
+
+def _require_owner(model, optimizer):
+    held, mine = ({id(p) for p in parameters} for parameters in (optimizer.parameters, model.parameters()))
+    if not held or not held <= mine:
+        raise ValueError("this optimiser holds the parameters of another model: make it again")
 
 
 def _require_finite(name, value, step, rate):
