@@ -403,7 +403,12 @@ def _with_axes(grad, axis, keepdims):
 
 
 def Parameter(array):
-    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats."""
+    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats.
+
+    Raises ValueError for an array without numbers, as that of a model with an empty vocabulary.
+    """
+    if np.size(array) == 0:
+        raise ValueError(f"nothing to train: this array has shape {np.shape(array)}")
     leaf = Tensor(array, requires_grad=True)
     leaf.data = leaf.data.copy()  # training must not change the array of the caller
     return leaf
