@@ -1,5 +1,6 @@
 """The sizes and choices of each model, as small dataclasses that both tracks and the checkpoints share."""
 
+import numbers
 from dataclasses import dataclass
 
 from .initial import SCHEMES
@@ -7,10 +8,11 @@ from .initial import SCHEMES
 WIRINGS = ("pre", "post", "residual", "plain")
 
 
-def _positive(config, *names):
+def _whole(config, least, *names):
     for name in names:
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
+        value = getattr(config, name)
+        if not isinstance(value, numbers.Integral) or value < least:
+            raise ValueError(f"{name} must be a whole number, at least {least}, not {value}")
 
 
 def _one_of(name, value, choices):
@@ -32,7 +34,8 @@ class FirstGPTConfig:
     dtype: str = "float32"
 
     def __post_init__(self):
-        _positive(self, "vocabulary_size", "context", "width")
+        _whole(self, 1, "vocabulary_size", "context", "width")
+        _whole(self, 0, "layers")
         _one_of("initial", self.initial, SCHEMES)
 
 
@@ -56,7 +59,8 @@ class GPTConfig:
     dtype: str = "float32"
 
     def __post_init__(self):
-        _positive(self, "vocabulary_size", "context", "width", "heads")
+        _whole(self, 1, "vocabulary_size", "context", "width", "heads")
+        _whole(self, 0, "layers")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
         if not 0 <= self.dropout <= 1:

@@ -22,15 +22,26 @@ def check(name, answer, right, hint="", digits=3):
         print(f"{name}: not attempted yet")
         return None
     try:
-        mine, wanted = np.asarray(answer, float), np.asarray(right, float)
+        problem = _problem(answer, right, digits)
+    except Exception as error:  # whatever an answer may be, a learner should meet a verdict and not a traceback
+        problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
+    print(f"{name}: not yet. {problem} Hint: {hint}" if problem else f"{name}: right!")
+    return not problem
+
+
+def _problem(answer, right, digits):
+    """What is wrong with the answer, as a sentence; None when it is right."""
+    try:
+        mine, wanted = (np.asarray(_plain(value), float) for value in (answer, right))
     except (TypeError, ValueError):
-        print(f"{name}: not yet. This is {type(answer).__name__}, and a number or an array is wanted. Hint: {hint}")
-        return False
+        return f"This is {type(answer).__name__}, and a number or an array is wanted."
     if mine.shape != wanted.shape:
-        print(f"{name}: not yet. Your shape is {mine.shape}, wanted is {wanted.shape}. Hint: {hint}")
-        return False
-    if not np.all(np.abs(mine - wanted) <= 0.5 * 10.0**-digits):
-        print(f"{name}: not yet. You say {answer}. Hint: {hint}")
-        return False
-    print(f"{name}: right!")
-    return True
+        return f"Your shape is {mine.shape}, wanted is {wanted.shape}."
+    if not np.allclose(mine, wanted, rtol=0, atol=0.5 * 10.0**-digits, equal_nan=True):
+        return f"You say {answer}."
+    return None
+
+
+def _plain(value):
+    """A tensor of either track without its gradient; anything else as it is."""
+    return value.detach() if hasattr(value, "detach") else value

@@ -1,5 +1,8 @@
 """Text from a model: one token after the other, for models of both tracks."""
 
+import math
+import numbers
+
 import numpy as np
 
 from .inputs import check_ids
@@ -17,13 +20,11 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     array([0., 1., 0.])
     """
     logits = np.asarray(logits, np.float64)
-    if not np.isfinite(temperature) or temperature < 0:
-        raise ValueError(f"temperature must be 0 or a positive number, not {temperature}")
-    if top_k is not None and (top_k != int(top_k) or top_k < 1):
-        raise ValueError(f"top_k must be a whole number from 1 up, not {top_k}")
-    if np.isnan(logits).any():
+    _check_options(temperature, top_k)
+    if not np.isfinite(logits.max()):  # nan, or inf; -inf is a token that never comes, as long as others do
         raise ValueError(
-            f"{np.isnan(logits).sum()} of {len(logits)} logits are nan: the weights of this model are broken"
+            f"{(~np.isfinite(logits)).sum()} of {len(logits)} logits are nan or infinite: the weights of this model"
+            " are broken"
         )
     if temperature == 0:
         return (np.arange(len(logits)) == logits.argmax()).astype(np.float64)
@@ -36,18 +37,30 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return exps / exps.sum()
 
 
+def _check_options(temperature, top_k):
+    if not isinstance(temperature, numbers.Real) or not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be 0 or a positive number, not {temperature!s}")
+    if top_k is not None and (not isinstance(top_k, numbers.Real) or not top_k >= 1 or top_k % 1):
+        raise ValueError(f"top_k must be a whole number from 1 up, not {top_k!s}")
+
+
 def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None):
     """Yield ``length`` new ids, one at a time, that continue ``ids`` (T,).
 
     The model sees the last ``model.context`` tokens only. Dropout is off and no graph is built, and the model's mode is
     its own again between two tokens. ``rng`` is a NumPy Generator (default: seed 0).
-    Raises, when the first id is asked for, ValueError for an empty prompt, IndexError for an id outside the vocabulary.
+    Raises, when the first id is asked for, ValueError for an empty prompt or for several, IndexError for an id outside
+    the vocabulary.
     """
-    if np.size(ids) == 0:
+    ids = np.asarray(ids)
+    if ids.size > 1 and ids.size != ids.shape[-1]:
+        raise ValueError(f"one prompt at a time, ids of shape (T,): these have shape {ids.shape}")
+    if ids.size == 0:
         raise ValueError("the prompt is empty: a model needs at least one token to go on from")
     ids = check_ids(ids, model.vocabulary_size).reshape(-1).tolist()
     if length < 0:
         raise ValueError(f"length must be 0 or more, not {length}")
+    _check_options(temperature, top_k)
     rng = np.random.default_rng(0) if rng is None else rng
     for _ in range(length):
         window = np.array(ids[-model.context :])

@@ -16,6 +16,7 @@ import numpy as np
 from .config import GPTConfig
 from .text import Batches, CharTokenizer, WordTokenizer, load_corpus, split_by_position, windows
 from .training import WarmupCosine, train
+from .training.evaluation import check_windows
 
 TOKENIZERS = {"characters": CharTokenizer, "words": WordTokenizer}
 
@@ -71,7 +72,11 @@ class Recipe:
 
 
 def token_losses(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:
-    """The loss of every single token of the windows x, y (n, T), in nats: float64 of shape (n, T)."""
+    """The loss of every single token of the windows x, y (n, T), in nats: float64 of shape (n, T).
+
+    Raises ValueError when x and y differ in shape, or for a batch_size below 1.
+    """
+    x, y = check_windows(x, y, batch_size)
     losses = np.empty(y.shape)
     with model.evaluating():
         for start in range(0, len(x), batch_size):

@@ -556,3 +556,48 @@ def test_the_check_leaves_the_numbers_as_they_were():
 
 def test_no_grad_of_track_two_is_pytorchs_own():
     assert TORCH.tensor.no_grad is torch.no_grad and no_grad is NUMPY.tensor.no_grad
+
+
+# ------------------------------------------------------------------ integers meet floats
+
+INTEGERS_MEET = {
+    "number on the right": (lambda i, f: i * 0.5, [0.5, 1.0]),
+    "number on the left": (lambda i, f: 0.5 * i, [0.5, 1.0]),
+    "floats on the right": (lambda i, f: i * f, [0.25, 1.0]),
+    "floats on the left": (lambda i, f: f * i, [0.25, 1.0]),
+    "sum": (lambda i, f: i + f, [1.25, 2.5]),
+    "difference": (lambda i, f: f - i, [-0.75, -1.5]),
+    "quotient": (lambda i, f: i / f, [4.0, 4.0]),
+    "product of vectors": (lambda i, f: i @ f, 1.25),
+    "quotient of integers": (lambda i, f: i / 2, [0.5, 1.0]),
+}
+
+
+@both_tracks
+@pytest.mark.parametrize("name", INTEGERS_MEET)
+def test_integers_take_the_precision_of_floats(track, name):
+    function, expected = INTEGERS_MEET[name]
+    if name == "product of vectors" and track is TORCH:
+        pytest.skip("PyTorch multiplies no matrices of different types")
+    i, f = track.constant([1, 2], "int64"), track.leaf([0.25, 0.5], "float32")
+    out = function(i, f)
+    assert_close(out, expected, 0)
+    assert array(out).dtype == np.float32
+    if out.requires_grad:
+        out.sum().backward()
+        assert np.isfinite(grad(f)).all()  # and of its shape and precision
+    if track is NUMPY:
+        assert function(i, track.leaf([0.25, 0.5], "float64")).dtype == (np.float64 if out.requires_grad else "float32")
+
+
+def test_floats_made_from_integers_are_float32():
+    i = Tensor([1, 2, 3])
+    for out, expected in ((i.mean(), 2), (i.sqrt() ** 2, [1, 2, 3]), (i.exp().log(), [1, 2, 3]), (i / i, [1, 1, 1])):
+        assert out.dtype == np.float32
+        assert_close(out, expected, 1e-6)
+    assert (i * 2).dtype == (i + i).dtype == i.sum().dtype == np.int64
+    x = Parameter(np.array([0.5], "float32"))
+    assert (Tensor([2]) * x).operation == "__mul__"
+    assert concatenate([i, x]).dtype == np.float32
+    with pytest.raises(TypeError, match="two precisions meet: float32 and float64"):
+        x * Tensor(np.array([0.5]))

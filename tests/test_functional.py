@@ -87,7 +87,7 @@ def test_L01_ignored_targets(track):
     with pytest.raises(ValueError, match="all 4 targets are -100"):
         track.F.cross_entropy(track.leaf(np.zeros((4, 5))), np.full(4, -100))
     with pytest.raises(ValueError, match="no targets"):
-        track.F.cross_entropy(track.leaf(np.zeros((0, 5))), np.zeros(0, int))
+        track.F.cross_entropy(track.constant(np.zeros((0, 5))), np.zeros(0, int))
 
 
 @both_tracks
@@ -533,3 +533,34 @@ def test_O21_A07_every_function_is_tracked_and_keeps_the_precision(track, name, 
     for leaf in leaves:
         assert np.abs(grad(leaf)).max() > 0
         assert grad(leaf).dtype == dtype
+
+
+# ------------------------------------------------------------------ operands that are broadcast
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,)])
+def test_one_bias_or_gain_for_all_channels(shape):
+    x, weight, r = normal(2, 4, 3), normal(3, 3, seed=1), normal(2, 4, 3, seed=3)
+    results = []
+    for track in (NUMPY, TORCH):
+        gain, bias, shift = (track.leaf(normal(*shape, seed=s)) for s in (4, 5, 6))
+        out = track.F.linear(track.F.layer_norm(track.constant(x), gain, shift), track.constant(weight), bias)
+        track.project(out, r).backward()
+        results.append([grad(p) for p in (gain, shift, bias)])
+    for mine, other in zip(*results, strict=True):
+        assert_same(mine, other)
+
+
+def test_attention_refuses_a_gradient_of_another_shape_than_its_operand():
+    """In silence the gradient of a query that meets several rows of keys would have their shape."""
+    key, value = (NUMPY.constant(normal(4, 5, 2, seed=s)) for s in (1, 2))
+    query = NUMPY.leaf(normal(3, 2))
+    out, _ = NUMPY.F.attention(query, key, value)
+    with pytest.raises(ValueError, match=r"attention made .*\(4, 3, 2\).*\(3, 2\)"):
+        out.sum().backward()
+    assert query.grad is None
+    q, k, v = (NUMPY.leaf(normal(3, 2, seed=s)) for s in range(3))
+    out, _ = NUMPY.F.attention(q, k, v, allow=np.ones((4, 3, 3), bool))  # more axes than the scores
+    with pytest.raises(ValueError, match=r"attention made .*\(4, 3, 2\).*\(3, 2\)"):
+        out.sum().backward()
+    assert q.grad is k.grad is v.grad is None

@@ -179,3 +179,37 @@ def test_wrong_prompts_and_lengths_are_named(track):
     for options in ({"temperature": -1}, {"top_k": 0}):
         with pytest.raises(ValueError, match="-1|0"):
             generate(model, TOKENIZER, "h", 1, **options)
+
+
+# ------------------------------------------------------------------ requests that make no sense
+
+
+@both_tracks
+def test_several_prompts_are_refused(track):
+    with pytest.raises(ValueError, match=r"one prompt at a time.*\(2, 3\)"):
+        list(generate_ids(gpt(track), np.zeros((2, 3), int), 2))
+    with pytest.raises(ValueError, match=r"one prompt at a time.*\(3, 1\)"):
+        list(generate_ids(gpt(track), np.zeros((3, 1), int), 2))
+    model = gpt(track)
+    assert list(generate_ids(model, np.array([[1, 2]]), 3)) == list(generate_ids(model, [1, 2], 3))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_logits_that_are_not_numbers(wrong, temperature):
+    with pytest.raises(ValueError, match="1 of 3 logits are nan or infinite"):
+        next_probabilities(np.array([1.0, wrong, 2.0]), temperature)
+    with pytest.raises(ValueError, match="2 of 2 logits are nan or infinite"):
+        next_probabilities(np.array([-np.inf, -np.inf]), temperature)
+    assert_close(next_probabilities(np.array([-np.inf, 1.0])), [0, 1], 0)
+
+
+@both_tracks
+@pytest.mark.parametrize("length", [0, 1])
+def test_temperature_and_top_k_are_checked_at_every_length(track, length):
+    for temperature in ("warm", None, -1, np.nan, np.inf, [1.0]):
+        with pytest.raises(ValueError, match="temperature must be 0 or a positive number, not "):
+            generate(gpt(track), TOKENIZER, "hello", length, temperature=temperature)
+    for top_k in (0, 1.5, np.nan, np.inf, "x", "2"):
+        with pytest.raises(ValueError, match="top_k must be a whole number from 1 up, not "):
+            generate(gpt(track), TOKENIZER, "hello", length, top_k=top_k)

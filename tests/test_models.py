@@ -254,3 +254,29 @@ def test_the_modules_inside_share_one_dropout_and_its_generator(track):
     one, other = gpt(track, seed=3, dropout=0.5), gpt(track, seed=3)
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         np.testing.assert_array_equal(array(a), array(b))  # dropout draws from its own Generator
+
+
+# ------------------------------------------------------------------ sizes at the edge, and beyond
+
+
+@pytest.mark.parametrize("kind", [GPTConfig, FirstGPTConfig])
+@pytest.mark.parametrize("name", ["vocabulary_size", "context", "width", "layers"])
+def test_sizes_are_whole_numbers(kind, name):
+    for wrong in (-1, 1.5, 2.0, "2", None):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number, at least [01], not {wrong}"):
+            kind(**{"vocabulary_size": V, name: wrong})
+    kind(**{"vocabulary_size": V, name: np.int64(8)})
+
+
+@both_tracks
+def test_a_bigram_needs_a_vocabulary(track):
+    with pytest.raises(ValueError, match=r"nothing to train.*\(0, 0\)"):
+        track.models.Bigram(0)
+
+
+@both_tracks
+def test_a_model_without_layers_has_no_attention_maps(track):
+    ids = some_ids(T)
+    assert gpt(track, layers=0).attention_maps(ids).shape == (0, 3, T, T)
+    assert first_gpt(track, layers=0).attention_maps(ids).shape == (0, 1, T, T)
+    assert gpt(track, layers=2).attention_maps(ids).shape == (2, 3, T, T)

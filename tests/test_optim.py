@@ -296,3 +296,42 @@ def test_a_second_optimiser_takes_over_and_the_first_says_so(track):
     with pytest.raises(RuntimeError, match="another optimiser"):
         first.step()
     second.step()
+
+
+# ------------------------------------------------------------------ settings that make no sense
+
+
+@both_tracks
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rate": -0.1}, "rate must be .*not -0.1"),
+        ({"rate": NAN}, "rate must be .*not nan"),
+        ({"rate": INF}, "rate must be .*not inf"),
+        ({"betas": (1.0, 0.9)}, r"betas must be .*not \(1.0, 0.9\)"),
+        ({"betas": (0.9, -0.1)}, "betas must be "),
+        ({"betas": (NAN, 0.9)}, "betas must be "),
+        ({"weight_decay": -0.1}, "weight_decay must be .*not -0.1"),
+        ({"weight_decay": NAN}, "weight_decay must be "),
+    ],
+)
+def test_wrong_settings_are_refused_and_the_parameters_left_alone(track, wrong, message):
+    ps = parameters(track, [[1.0]], [2.0])
+    owner = track.optim.SGD(ps, 0.1)
+    for kind in (track.optim.AdamW, track.optim.SGD) if "rate" in wrong else (track.optim.AdamW,):
+        with pytest.raises(ValueError, match=message):
+            kind(ps, **{"rate": 0.1, **wrong})
+    owner.step()  # still the one whose steps arrive
+    track.optim.AdamW(ps, 0, (0, 0), weight_decay=0)
+
+
+@both_tracks
+@pytest.mark.parametrize("max_norm", [0, -1.0, NAN])
+def test_a_largest_norm_that_is_not_positive_is_refused(track, max_norm):
+    ps = parameters(track, [3.0, 4.0])
+    optimizer = track.optim.SGD(ps, 0.1)
+    give(optimizer, ps, [[3.0, 4.0]])
+    for clip in (optimizer.clip_grad_norm, lambda norm: track.optim.clip_grad_norm(ps, norm)):
+        with pytest.raises(ValueError, match=f"max_norm must be positive, not {max_norm}"):
+            clip(max_norm)
+    assert optimizer.clip_grad_norm(INF) == 5 and grad(ps[0]).tolist() == [3, 4]

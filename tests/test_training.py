@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from track_tools import array, assert_close, both_tracks
+from track_tools import NUMPY, TORCH, array, assert_close, both_tracks
 
 from course_lib.config import GPTConfig
 from course_lib.generation import generate
+from course_lib.recipes import token_losses
 from course_lib.text import Batches, CharTokenizer, load_corpus, sequential_batches, windows
 from course_lib.training import History, WarmupCosine, evaluate, train
 
@@ -126,6 +127,9 @@ def test_the_mean_of_the_last_losses():
     assert history.mean_loss(2) == 2.0 and history.mean_loss(99) == pytest.approx(8 / 3)
     with pytest.raises(ValueError, match="no step"):
         History().mean_loss(5)
+    for last in (0, -1):
+        with pytest.raises(ValueError, match=f"not {last}"):
+            history.mean_loss(last)
 
 
 @both_tracks
@@ -151,6 +155,31 @@ def test_plot_and_after_step_are_called_after_each_step_and_the_plot_is_closed(t
     with pytest.raises(ZeroDivisionError):
         run(track, 2, plot=Plot(), after_step=lambda step: 1 / 0)
     assert Plot.calls[-1] == "closed"
+
+
+@both_tracks
+def test_an_optimiser_of_another_model_is_refused(track):
+    """It would train nothing, in silence: the gradients go to the new model, the steps to the old one."""
+    other = TORCH if track is NUMPY else NUMPY
+    for stranger in (gpt(track), gpt(other)):
+        model = gpt(track)
+        before, batches = model.state(), Batches(IDS, 8, 4, seed=0)
+        optimizer = (track if stranger.__class__ is track.models.GPT else other).optim.SGD(stranger.parameters(), 0.1)
+        with pytest.raises(ValueError, match="parameters of another model: make it again"):
+            run(track, 1, model, optimizer, batches)
+        assert_states_equal(model.state(), before)
+        assert batches.state() == Batches(IDS, 8, 4, seed=0).state()
+
+
+@both_tracks
+def test_a_part_of_the_model_can_be_trained_alone(track):
+    model = gpt(track)
+    before = model.state()
+    run(track, 1, model, track.optim.SGD(model.head.parameters(), 0.1))
+    assert {name for name, value in model.state().items() if (value != before[name]).any()} == {
+        "head.weight",
+        "head.bias",
+    }
 
 
 # ------------------------------------------------------------------ rates and clipping
@@ -268,6 +297,19 @@ def test_O10_ignored_targets_have_no_weight(track):
 
 
 @both_tracks
+@pytest.mark.parametrize("function", [evaluate, token_losses])
+def test_evaluation_refuses_what_does_not_fit(track, function):
+    model = gpt(track)
+    x, y = windows(IDS, 8)
+    for y_wrong in (y[:16], y[:4], y[:8, :5]):
+        with pytest.raises(ValueError, match=rf"\(8, 8\).*\({len(y_wrong)}, {y_wrong.shape[1]}\)"):
+            function(model, x[:8], y_wrong)
+    for batch_size in (0, -1):
+        with pytest.raises(ValueError, match=f"batch_size.*{batch_size}"):
+            function(model, x, y, batch_size)
+
+
+@both_tracks
 def test_evaluation_leaves_no_trace(track):
     model = gpt(track, dropout=0.5)
     optimizer = track.optim.SGD(model.parameters(), 0.1)
@@ -358,6 +400,85 @@ def test_an_interrupt_while_evaluating_keeps_the_history(track):
 
     history, *_ = run(track, 5, evaluate=evaluate_and_press, evaluate_every=2)
     assert history.stopped and history.steps == 2 and history.evaluations == [(2, 1.0)]
+
+
+class PressesAtClose:
+    """A plot whose close is interrupted by the stop button."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def update(self, history):
+        pass
+
+    def close(self):
+        for _ in range(self.times):
+            signal.raise_signal(signal.SIGINT)
+
+
+@both_tracks
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_while_the_plot_closes_keeps_the_history(track, times):
+    handler = signal.getsignal(signal.SIGINT)
+    history, *_ = run(track, 2, plot=PressesAtClose(times))
+    assert history.steps == 2 and history.stopped == (times == 2)
+    history, *_ = run(track, 5, Presses(gpt(track), at=3), plot=PressesAtClose(1))
+    assert history.steps == 3 and history.stopped
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@both_tracks
+def test_a_close_that_fails_hides_no_failure(track):
+    class Plot(PressesAtClose):
+        def close(self):
+            raise OSError("no display")
+
+    history = History()
+    with pytest.raises(OSError, match="no display"):
+        run(track, 1, plot=Plot(0), history=history)
+    assert history.steps == 1
+    for plot in (Plot(0), PressesAtClose(2)):
+        with pytest.raises(ZeroDivisionError):
+            run(track, 1, plot=plot, after_step=lambda step: 1 / 0)
+    history, *_ = run(track, 5, Presses(gpt(track), at=3, times=2), plot=Plot(0))
+    assert history.stopped and history.steps == 2
+
+
+# ------------------------------------------------------------------ options that make no sense
+
+
+@both_tracks
+@pytest.mark.parametrize(
+    "wrong",
+    [{"steps": -1}, {"steps": 2.5}, {"evaluate_every": -1}, {"clip": 0}, {"clip": -1.0}, {"clip": math.nan}],
+    ids=str,
+)
+def test_wrong_options_are_refused_before_the_first_step(track, wrong):
+    (name, value), history, model = *wrong.items(), History(), gpt(track)
+    before = model.state()
+    with pytest.raises(ValueError, match=f"{name} must be .*not {value}"):
+        run(track, model=model, history=history, **{"steps": 2, **wrong})
+    assert history.steps == 0
+    assert_states_equal(model.state(), before)
+
+
+@both_tracks
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -0.1])
+def test_a_rate_that_is_no_rate_stops_training(track, rate):
+    model, history = gpt(track), History()
+    states = []
+    with pytest.raises(ValueError, match=f"learning rate is {rate} at step 2"):
+        run(
+            track, 5, model, history=history, schedule=lambda step: 0.1 if step < 2 else rate,
+            after_step=lambda step: states.append(model.state()),
+        )  # fmt: skip
+    assert history.steps == 2
+    assert_states_equal(model.state(), states[-1])
+    optimizer = track.optim.SGD(model.parameters(), 0.1)
+    optimizer.rate = rate
+    with pytest.raises(ValueError, match=f"learning rate is {rate} at step 0"):
+        run(track, 1, model, optimizer)
+    assert_states_equal(model.state(), states[-1])
 
 
 # ------------------------------------------------------------------ numbers that are not finite

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ..inputs import check_ids, check_targets, keep_mask
-from .tensor import tracked
+from .tensor import tracked, unbroadcast
 
 
 def linear(x, weight, bias=None):
@@ -26,7 +26,7 @@ def linear(x, weight, bias=None):
         grad = grad.reshape(-1, grad.shape[-1])
         by_x = (grad @ weight.data.T).reshape(x.shape)
         by_weight = rows.T @ grad
-        return (by_x, by_weight) if bias is None else (by_x, by_weight, grad.sum(axis=0))
+        return (by_x, by_weight) if bias is None else (by_x, by_weight, unbroadcast(grad.sum(axis=0), bias.shape))
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return tracked(out.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
@@ -117,7 +117,8 @@ def layer_norm(x, gain, bias, epsilon=1e-5):
         along = np.einsum("...c,...c->...", by_normed, normed)[..., None] / size
         rows = tuple(range(grad.ndim - 1))
         by_x = (by_normed - mean - normed * along) * scale
-        return by_x, (grad * normed).sum(axis=rows), grad.sum(axis=rows)
+        by_gain, by_bias = (grad * normed).sum(axis=rows), grad.sum(axis=rows)
+        return by_x, unbroadcast(by_gain, gain.shape), unbroadcast(by_bias, bias.shape)
 
     return tracked(normed * gain.data + bias.data, (x, gain, bias), backward)
 

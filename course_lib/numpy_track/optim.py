@@ -33,9 +33,11 @@ def flatten(parameters):
 
 
 class Optimizer:
-    """What all optimisers share: the parameters, as one vector ``flat``, and the learning ``rate``."""
+    """What all optimisers share: the parameters, as one vector ``flat``, and the learning ``rate`` (0 or more)."""
 
     def __init__(self, parameters, rate):
+        if not 0 <= rate < math.inf:
+            raise ValueError(f"rate must be 0 or a positive number, not {rate}")
         self.parameters, self.rate = list(parameters), rate
         self.flat = flatten(self.parameters)
 
@@ -79,6 +81,10 @@ class AdamW(Optimizer):
     """
 
     def __init__(self, parameters, rate, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.01, decay_all=False):
+        if not all(0 <= beta < 1 for beta in betas):
+            raise ValueError(f"betas must be at least 0 and below 1, not {betas}")
+        if not 0 <= weight_decay < math.inf:
+            raise ValueError(f"weight_decay must be 0 or a positive number, not {weight_decay}")
         parameters = list(parameters)
         decayed = [p for p in parameters if p.ndim >= 2 or decay_all]
         super().__init__(decayed + [p for p in parameters if not (p.ndim >= 2 or decay_all)], rate)
@@ -129,7 +135,10 @@ def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that their norm is at most ``max_norm``; returns the norm before (a float).
 
     The norm is that of all gradients as one vector. When it is not finite, nothing is changed: the caller decides.
+    With ``max_norm`` infinite nothing is clipped. Raises ValueError unless it is positive.
     """
+    if not max_norm > 0:
+        raise ValueError(f"max_norm must be positive, not {max_norm}")
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
     if math.isfinite(norm) and norm > max_norm:

@@ -8,6 +8,8 @@ The names follow PyTorch (``requires_grad``, ``grad``, ``detach``, ``item``, ``n
 expression runs in both tracks.
 """
 
+import functools
+
 import numpy as np
 
 _recording = True  # is a graph built at the moment? Changed only by no_grad
@@ -44,18 +46,36 @@ def unbroadcast(grad, shape):
 def tracked(data, parents, backward):
     """A Tensor made by an operation: it remembers ``parents`` and ``backward`` if any parent wants a gradient.
 
+    Integers take the precision of the floats that they meet, and a float made from integers alone is float32.
     Raises TypeError when a parent has another precision than ``data``: NumPy mixes float32 and float64 in silence.
     """
     out = Tensor.__new__(Tensor)
     out.data = data if type(data) is np.ndarray else np.asarray(data)
     for parent in parents:
-        if parent.data.dtype != out.data.dtype and parent.data.dtype.kind == "f":
-            met = " and ".join(sorted({str(p.data.dtype) for p in parents}))
-            raise TypeError(f"two precisions meet: {met}; convert one of them first")
+        if parent.data.dtype != out.data.dtype:
+            out.data, backward = _one_precision(out.data, parents, backward)
+            break
     out.grad, out._retain = None, False
     out.requires_grad = _recording and any(parent.requires_grad for parent in parents)
     out._parents, out._backward = (parents, backward) if out.requires_grad else ((), None)
     return out
+
+
+def _one_precision(data, parents, backward):
+    """``data`` and the gradients of ``backward`` in the one precision of the floats among ``parents``."""
+    met = {p.data.dtype for p in parents if p.data.dtype.kind == "f"}
+    if len(met) > 1 or met and all(p.data.dtype.kind == "f" for p in parents):
+        met = " and ".join(sorted({str(p.data.dtype) for p in parents}))
+        raise TypeError(f"two precisions meet: {met}; convert one of them first")
+    if data.dtype.kind != "f":
+        return data, backward
+    precision = met.pop() if met else np.float32
+
+    @functools.wraps(backward)  # it keeps its name
+    def cast(grad):
+        return tuple(contribution.astype(precision) for contribution in backward(grad))
+
+    return data.astype(precision), cast
 
 
 def _used_up(grad):
@@ -97,7 +117,8 @@ class Tensor:
         """Send ``grad`` (same shape; 1.0 for a single number) from here to every leaf; gradients add up in ``.grad``.
 
         Each node is visited after everybody who used it, so it passes on its whole gradient at once.
-        The graph is freed on the way. Raises RuntimeError without a graph, or through a graph already freed.
+        The graph is freed on the way. Raises RuntimeError without a graph, or through a graph already freed, ValueError
+        where an operation broadcast its operands and its backward does not undo that.
         """
         if not self.requires_grad:
             raise RuntimeError("nothing to differentiate: no input of this Tensor has requires_grad=True")
@@ -122,6 +143,11 @@ class Tensor:
                 continue
             for parent, contribution in zip(node._parents, node._backward(grad), strict=True):
                 if parent.requires_grad:
+                    if contribution.shape != parent.data.shape:
+                        raise ValueError(
+                            f"{node.operation} made a gradient of shape {contribution.shape} for an operand of shape"
+                            f" {parent.shape}, which it cannot broadcast: give the operand its full shape"
+                        )
                     key = id(parent)
                     arrived[key] = arrived[key] + contribution if key in arrived else contribution
             node._parents, node._backward = (), _used_up
@@ -377,7 +403,12 @@ def _with_axes(grad, axis, keepdims):
 
 
 def Parameter(array):
-    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats."""
+    """A leaf that is trained: a Tensor with a gradient, made from a copy of an array of floats.
+
+    Raises ValueError for an array without numbers, as that of a model with an empty vocabulary.
+    """
+    if np.size(array) == 0:
+        raise ValueError(f"nothing to train: this array has shape {np.shape(array)}")
     leaf = Tensor(array, requires_grad=True)
     leaf.data = leaf.data.copy()  # training must not change the array of the caller
     return leaf

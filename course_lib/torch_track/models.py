@@ -68,7 +68,8 @@ class FirstGPT(Module):
         """Who looks at whom in one sequence ``ids`` (T,): an array (L, H, T, T), here with one head."""
         with self.evaluating():
             self(np.asarray(ids)[None])
-        return np.stack([np.asarray(block.attention.weights) for block in self.blocks])
+        maps = [np.asarray(block.attention.weights) for block in self.blocks]
+        return np.stack(maps) if maps else np.empty((0, 1, len(ids), len(ids)))
 
 
 class Sublayer(Module):
@@ -134,4 +135,5 @@ class GPT(Module):
         """Who looks at whom in one sequence ``ids`` (T,): an array (L, H, T, T)."""
         with self.evaluating():
             self(np.asarray(ids)[None])
-        return np.stack([np.asarray(block.attention.layer.weights[0]) for block in self.blocks])
+        maps = [np.asarray(block.attention.layer.weights[0]) for block in self.blocks]
+        return np.stack(maps) if maps else np.empty((0, self.config.heads, len(ids), len(ids)))

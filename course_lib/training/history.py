@@ -28,7 +28,9 @@ class History:
         return f"History: {self.steps:,} steps{last}{', stopped' if self.stopped else ''}"
 
     def mean_loss(self, last):
-        """Mean of the ``last`` losses: one step alone is noisy."""
+        """Mean of the ``last`` losses (1 or more): one step alone is noisy."""
+        if last < 1:
+            raise ValueError(f"the mean is over at least 1 loss, not {last}")
         if not self.losses:
             raise ValueError("no step was made yet")
         tail = self.losses[-last:]

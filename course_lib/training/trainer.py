@@ -1,7 +1,9 @@
 """The training loop, the same for both tracks."""
 
+import contextlib
 import itertools
 import math
+import numbers
 import signal
 import threading
 import time
@@ -27,8 +29,11 @@ def train(
 
     The stop button (or Ctrl-C) lets the current step end, then training returns what it has; it can go on later.
     Raises FloatingPointError, with the step and the rate, when the loss or the norm of the gradient is not finite;
-    the parameters are then those of the step before.
+    the parameters are then those of the step before. Raises ValueError for a rate below 0 or not finite, and, before
+    the first step, for wrong options or an optimiser that holds other parameters than the model's.
     """
+    _require_options(steps, clip, evaluate_every)
+    _require_owner(model, optimizer)
     history = History() if history is None else history
     history.stopped = False
     if steps is not None:
@@ -37,7 +42,7 @@ def train(
     started, modes = time.perf_counter(), [(module, module.training) for module in model.modules()]
     model.train()
     try:
-        with _StopButton() as stop, _bar(total, progress) as bar:
+        with _StopButton() as stop, _bar(total, progress) as bar, _closing(plot):
             for x, y in batches:
                 _step(model, optimizer, x, y, history, schedule, clip)
                 if evaluate is not None and evaluate_every and history.steps % evaluate_every == 0:
@@ -57,8 +62,6 @@ def train(
         history.seconds += time.perf_counter() - started
         for module, mode in modes:
             module.training = mode
-        if plot is not None:
-            plot.close()
     return history
 
 
@@ -66,6 +69,10 @@ def _step(model, optimizer, x, y, history, schedule, clip):
     """One step: loss, gradient, update, and a line in the history. Nothing is updated unless everything is finite."""
     if schedule is not None:
         optimizer.rate = schedule(history.steps)
+    if not 0 <= optimizer.rate < math.inf:
+        raise ValueError(
+            f"the learning rate is {optimizer.rate} at step {history.steps}, and must be 0 or a positive number"
+        )
     optimizer.zero_grad()
     loss = model(x, y)[1]
     value = float(loss.item())
@@ -79,6 +86,20 @@ def _step(model, optimizer, x, y, history, schedule, clip):
     history.rates.append(float(optimizer.rate))
 
 
+def _require_options(steps, clip, evaluate_every):
+    for name, value in (("steps", steps), ("evaluate_every", evaluate_every)):
+        if value is not None and not (isinstance(value, numbers.Integral) and value >= 0):
+            raise ValueError(f"{name} must be a whole number from 0 up, not {value}")
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip must be positive (None: not clipped), not {clip}")
+
+
+def _require_owner(model, optimizer):
+    held, mine = ({id(p) for p in parameters} for parameters in (optimizer.parameters, model.parameters()))
+    if not held or not held <= mine:
+        raise ValueError("this optimiser holds the parameters of another model: make it again")
+
+
 def _require_finite(name, value, step, rate):
     if not math.isfinite(value):
         raise FloatingPointError(
@@ -89,6 +110,23 @@ def _require_finite(name, value, step, rate):
 
 def _bar(total, progress):
     return tqdm(total=total, desc="train", unit="step", disable=not progress, leave=False, mininterval=0.5)
+
+
+@contextlib.contextmanager
+def _closing(plot):
+    """Closes the plot; where something failed before, that is what comes out, whatever closing does."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            _close(plot)
+        raise
+    _close(plot)
+
+
+def _close(plot):
+    if plot is not None:
+        plot.close()
 
 
 class _StopButton:
