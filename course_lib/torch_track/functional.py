@@ -14,13 +14,16 @@ from ..inputs import check_ids, check_targets, keep_mask
 
 def linear(x, weight, bias=None):
     """``y = x @ weight + bias`` on the last axis: (..., fan_in) -> (..., fan_out). ``weight`` is (fan_in, fan_out)."""
-    out = x @ weight
-    return out if bias is None else out + bias
+    if bias is None:
+        return x @ weight
+    # one product of all rows; addmm adds the bias on the way
+    rows = torch.addmm(bias, x.reshape(-1, x.shape[-1]), weight)  # (..., fan_in) -> (rows, fan_out)
+    return rows.reshape(*x.shape[:-1], weight.shape[-1])
 
 
 def relu(x):
     """``max(x, 0)``; the gradient at 0 is 0."""
-    return x.masked_fill(x <= 0, 0)
+    return torch.relu(x)
 
 
 def gelu(x, approximate="tanh"):
@@ -141,14 +144,12 @@ def softmax_allowed(scores, allow):
     """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
     if allow is not None:
         scores = torch.where(allow, scores, -math.inf)
-    top = scores.detach().amax(-1, keepdim=True)
+    # exp(x) / Σ exp(x) = exp(x - log Σ exp(x)); logsumexp subtracts the maximum by itself
+    total = torch.logsumexp(scores, -1, keepdim=True)
     if allow is not None:
         # a row with nothing allowed: -inf minus the smallest number is still -inf
-        top = top.clamp(min=torch.finfo(scores.dtype).min)
-    exps = torch.exp(scores - top)
-    total = exps.sum(-1, keepdim=True)
-    # the largest exp is 1, so only the sum of an empty row is raised
-    return exps / (total if allow is None else total.clamp(min=1))
+        total = total.clamp(min=torch.finfo(scores.dtype).min)
+    return torch.exp(scores - total)
 
 
 def _indices(array):

@@ -101,7 +101,7 @@ class AdamW(Optimizer):
         self.check_owner()
         self.steps += 1
         (beta1, beta2), grad, scratch = self.betas, self.flat.grad, self.scratch
-        self.mean.mul_(beta1).add_(grad, alpha=1 - beta1)
+        self.mean.lerp_(grad, 1 - beta1)
         self.square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         # the two corrections 1 - β^t are folded into ε and the rate: fewer passes over the vector
         correction1, correction2 = 1 - beta1**self.steps, math.sqrt(1 - beta2**self.steps)
