@@ -44,13 +44,17 @@ def _check_options(temperature, top_k):
         raise ValueError(f"top_k must be a whole number from 1 up, not {top_k!s}")
 
 
-def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None):
+def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None, cache=None):
     """Yield ``length`` new ids, one at a time, that continue ``ids`` (T,).
 
     The model sees the last ``model.context`` tokens only. Dropout is off and no graph is built, and the model's mode is
     its own again between two tokens. ``rng`` is a NumPy Generator (default: seed 0).
-    Raises, when the first id is asked for, ValueError for an empty prompt or for several, IndexError for an id outside
-    the vocabulary.
+    cache: keep the keys and values of earlier tokens, so that a step computes one position: True, False, or None for
+    "if the model can". The ids are the same either way, as long as the weights do not change in between. It helps until
+    the text fills the context. From there on the window slides: every token gets another position, and forgets what it
+    had heard from the token that left, so the whole window is computed at each step, as it is without a cache.
+    Raises, before the first id, ValueError for an empty prompt or for several, for a length, temperature or top_k that
+    makes no sense, or for cache=True with a model that has none; IndexError for an id outside the vocabulary.
     """
     ids = np.asarray(ids)
     if ids.size > 1 and ids.size != ids.shape[-1]:
@@ -62,23 +66,76 @@ def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None):
         raise ValueError(f"length must be 0 or more, not {length}")
     _check_options(temperature, top_k)
     rng = np.random.default_rng(0) if rng is None else rng
+    return _one_by_one(model, ids, length, temperature, top_k, rng, _new_cache(model, cache))
+
+
+def _one_by_one(model, ids, length, temperature, top_k, rng, cache):
     for _ in range(length):
-        window = np.array(ids[-model.context :])
-        with model.evaluating():
-            logits = model(window[None])[0].detach().numpy()[0, -1]  # (1, T, V) -> (V,)
-        probabilities = next_probabilities(logits, temperature, top_k)
+        probabilities = next_probabilities(_last_logits(model, ids, cache), temperature, top_k)
         ids.append(int(rng.choice(len(probabilities), p=probabilities)))
         yield ids[-1]
 
 
-def generate(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0):
-    """``prompt`` and ``length`` more tokens, as text. Equal seeds give equal text."""
+def _new_cache(model, wanted):
+    """An empty cache, or None where none is wanted or, if that is left open, the model has none."""
+    able = hasattr(model, "new_cache")
+    if wanted and not able:
+        raise ValueError(f"cache=True, but a {type(model).__name__} has no cache: leave cache away")
+    if wanted or (wanted is None and able and model.config.causal):
+        return model.new_cache()
+    return None
+
+
+def _last_logits(model, ids, cache=None):
+    """Logits (V,) of the token after ``ids``, a list. A cache knows some of the ids already, and learns the rest."""
+    with model.evaluating():  # left again before the caller goes on: a pause must not switch anything off
+        if cache is not None and len(ids) <= model.context:
+            logits, _ = model(np.array([ids[cache.length :]]), cache=cache)
+        else:
+            logits, _ = model(np.array([ids[-model.context :]]))
+    return logits.detach().numpy()[0, -1]  # (1, T, V) -> (V,)
+
+
+def generate(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0, cache=None):
+    """``prompt`` and ``length`` more tokens, as text. Equal seeds give equal text; ``cache`` as in ``generate_ids``."""
     ids = tokenizer.encode(prompt)
-    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed))
+    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed), cache)
     return tokenizer.decode([*ids, *new])
+
+
+_BEFORE, _AFTER = "sample:", "(end of sample)"  # tests compare the marks, not what stands between them
 
 
 def print_sample(text):
     """Print generated text between two marks. What a float32 model writes may differ on another processor, so tests
     look at the marks only, and the cell asserts what matters."""
-    print("sample:", text, "(end of sample)", sep="\n")
+    print(_BEFORE, text, _AFTER, sep="\n")
+
+
+class Written(str):
+    """A text that stands on the page already: a cell that ends with it does not show it a second time."""
+
+    def _ipython_display_(self):
+        pass
+
+
+def stream(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0, cache=None):
+    """Write ``prompt`` and each new token as it comes, between the marks of ``print_sample``; returns the whole text.
+
+    It is the text of ``generate``. The stop button (KeyboardInterrupt) ends it early: what is written stays, a note
+    says how far it came, and the text so far is returned.
+    """
+    ids = tokenizer.encode(prompt).tolist()
+    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed), cache)
+    text, written, note = prompt, 0, ""
+    print(_BEFORE, prompt, sep="\n", end="", flush=True)
+    try:
+        for token in new:
+            ids.append(token)
+            longer = tokenizer.decode(ids)  # of all: whether a space comes before a word, the one before it decides
+            print(longer[len(text) :], end="", flush=True)
+            text, written = longer, written + 1
+    except KeyboardInterrupt:
+        note = f"(stopped after {written} of {length} tokens)\n"
+    print(f"\n{note}{_AFTER}")
+    return Written(text)

@@ -3,6 +3,7 @@
 Every file here has a twin of the same name in ``course_lib.torch_track``.
 """
 
+from .cache import KeyValueCache
 from .functional import (
     attention,
     causal_mask,
@@ -32,6 +33,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "FirstGPT",
+    "KeyValueCache",
     "LayerNorm",
     "Linear",
     "Module",

@@ -94,7 +94,9 @@ class SimpleAttention(Module):
 class SelfAttention(Module):
     """Multi-head self-attention: (B, T, C) -> (B, T, C). Query, key, value and output matrices without bias.
 
-    After each call ``weights`` (B, H, T, T) holds who looked at whom, before dropout.
+    After each call ``weights`` (B, H, T, T) holds who looked at whom, before dropout. With a cache x holds the new
+    positions only, their keys and values join those of ``layer`` in the cache, and ``weights`` is (B, H, T, S): each
+    new position looks at all S so far.
     """
 
     def __init__(self, config, initial, dropout, gain=1.0):
@@ -108,10 +110,14 @@ class SelfAttention(Module):
         self.allow = F.causal_mask(config.context) if config.causal else None
         self.weights = None
 
-    def forward(self, x):
+    def forward(self, x, cache=None, layer=0):
         B, T, _ = x.shape
         q, k, v = (F.split_heads(f(x), self.heads) for f in (self.query, self.key, self.value))  # (B, H, T, D)
-        allow = None if self.allow is None else self.allow[:T, :T]
+        start = 0
+        if cache is not None:
+            start = cache.length
+            k, v = cache.extend(layer, k, v)  # (B, H, T, D) -> (B, H, S, D), S = start + T
+        allow = None if self.allow is None else self.allow[start : start + T, : start + T]
         keep = self.dropout.mask((B, self.heads, T, T))
         context, self.weights = F.attention(q, k, v, allow, keep=keep)  # (B, H, T, D)
         return self.output(F.merge_heads(context))  # (B, H, T, D) -> (B, T, C)

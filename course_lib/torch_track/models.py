@@ -12,6 +12,7 @@ import numpy as np
 from ..initial import Initial
 from ..inputs import check_batch
 from . import functional as F
+from .cache import KeyValueCache
 from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention, SimpleAttention
 from .tensor import Parameter
 
@@ -81,15 +82,18 @@ class Sublayer(Module):
         self.layer = layer
         self.dropout = dropout
 
-    def forward(self, x):
-        change = self.dropout(self.layer(self.norm(x) if self.wiring == "pre" else x))
+    def forward(self, x, *past):
+        change = self.dropout(self.layer(self.norm(x) if self.wiring == "pre" else x, *past))
         if self.wiring == "plain":
             return change
         return self.norm(x + change) if self.wiring == "post" else x + change
 
 
 class Block(Module):
-    """Look around, then think: attention and an MLP, each in its Sublayer. (B, T, C) -> (B, T, C)."""
+    """Look around, then think: attention and an MLP, each in its Sublayer. (B, T, C) -> (B, T, C).
+
+    ``past`` is a cache and the number of this block, or nothing.
+    """
 
     def __init__(self, config, initial, dropout):
         # Two matrices per block write into the residual stream; scaled, their sum keeps its size at any depth.
@@ -99,13 +103,17 @@ class Block(Module):
         if config.activation != "none":
             self.mlp = Sublayer(MLP(config.width, initial, config.activation, gain), config, initial, dropout)
 
-    def forward(self, x):
-        x = self.attention(x)
+    def forward(self, x, *past):
+        x = self.attention(x, *past)
         return x if self.mlp is None else self.mlp(x)
 
 
 class GPT(Module):
-    """The decoder-only Transformer: ids (B, T) -> logits (B, T, V). ``config`` is a GPTConfig."""
+    """The decoder-only Transformer: ids (B, T) -> logits (B, T, V). ``config`` is a GPTConfig.
+
+    With ``cache`` (from ``new_cache``) ids are the tokens that follow those of the cache, and logits are theirs alone.
+    Raises ValueError for a cache of another shape, without room, or together with targets, dropout or a graph.
+    """
 
     def __init__(self, config, seed=0):
         V, T, C = config.vocabulary_size, config.context, config.width
@@ -118,14 +126,22 @@ class GPT(Module):
         self.norm = LayerNorm(C, initial) if config.wiring == "pre" else None
         self.head = None if config.tied else Linear(C, V, initial)
 
-    def forward(self, ids, targets=None):
+    def new_cache(self, batch=1):
+        """An empty cache for ``batch`` texts that grow together, up to the context."""
+        return KeyValueCache(self.config, batch)
+
+    def forward(self, ids, targets=None, cache=None):
         ids = check_batch(ids, self.context)
+        start = 0 if cache is None else cache.admit(self, ids, targets)  # how many tokens came before
+        end = start + ids.shape[1]
         x = self.token(ids)  # (B, T) -> (B, T, C)
         if self.position is not None:
-            x = x + self.position[: ids.shape[1]]
+            x = x + self.position[start:end]
         x = self.dropout(x)
-        for block in self.blocks:
-            x = block(x)
+        for layer, block in enumerate(self.blocks):
+            x = block(x) if cache is None else block(x, cache, layer)
+        if cache is not None:
+            cache.length = end
         if self.norm is not None:
             x = self.norm(x)
         logits = F.linear(x, self.token.table.T) if self.head is None else self.head(x)  # (B, T, C) -> (B, T, V)
