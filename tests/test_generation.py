@@ -2,11 +2,13 @@
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 from track_tools import NUMPY, TORCH, array, assert_close, both_tracks
 
+from course_lib import generation
 from course_lib.config import FirstGPTConfig, GPTConfig
 from course_lib.generation import generate, generate_ids, next_probabilities
 from course_lib.text import CharTokenizer, load_corpus
@@ -60,6 +62,18 @@ def test_G05_probabilities_sum_to_one_in_float64(dtype):
         rng.multinomial(1, p)
 
 
+def test_G05_why_the_sum_matters():
+    """A float32 softmax misses 1 by more than NumPy's samplers allow; in float64, divided by its sum, it does not."""
+    rng, p = np.random.default_rng(0), np.array([1 / 3, 1 / 3, 1 / 3, 0], np.float32)
+    with pytest.raises(ValueError, match="sum"):
+        rng.multinomial(1, p)
+    with pytest.raises(ValueError, match="sum"):
+        rng.choice(4, p=p.tolist())
+    ours = next_probabilities(np.log(p, where=p > 0, out=np.full(4, -np.inf, np.float32)))
+    rng.multinomial(1, ours)
+    rng.choice(4, p=ours.tolist())
+
+
 def test_logits_that_are_not_numbers_are_refused():
     for temperature in (0, 1.0):
         with pytest.raises(ValueError, match="1 of 3 logits are nan"):
@@ -93,18 +107,19 @@ def test_greedy_takes_the_most_likely_token_each_time(track):
 
 
 @both_tracks
-@pytest.mark.parametrize("kind", ["GPT", "FirstGPT", "Bigram"])
+@pytest.mark.parametrize("kind", ["GPT", "GPT without cache", "FirstGPT", "Bigram"])
 def test_G04_the_model_sees_its_context_and_the_text_stays_whole(track, kind):
+    write = partial(generate, cache=False if kind == "GPT without cache" else None)
     model = {
         "GPT": lambda: gpt(track),
         "FirstGPT": lambda: track.models.FirstGPT(FirstGPTConfig(V, context=8, width=8, layers=1)),
         "Bigram": lambda: track.models.Bigram(V),
-    }[kind]()
+    }[kind.split()[0]]()
     prompt = "learns language hell"  # its first and its last eight characters differ
-    text = generate(model, TOKENIZER, prompt, 3, temperature=0)
+    text = write(model, TOKENIZER, prompt, 3, temperature=0)
     assert len(text) == 23 and text.startswith(prompt)
-    assert text[20] == generate(model, TOKENIZER, prompt[-8:], 1, temperature=0)[-1]
-    assert len(generate(model, TOKENIZER, "h", 30)) == 31
+    assert text[20] == write(model, TOKENIZER, prompt[-8:], 1, temperature=0)[-1]
+    assert len(write(model, TOKENIZER, "h", 30)) == 31
 
 
 @both_tracks
@@ -136,12 +151,27 @@ def test_G06_no_graph_is_built_and_none_is_kept(track):
 
 
 @both_tracks
-def test_A18_between_two_tokens_nothing_is_switched_off(track):
+@pytest.mark.parametrize("cache", [True, False])
+def test_A18_between_two_tokens_nothing_is_switched_off(track, cache):
     model = gpt(track, dropout=0.5)
-    paused = generate_ids(model, [1, 2], 5)
-    next(paused)
-    assert model.training and (track.leaf([1.0]) * 1).requires_grad
-    paused.close()
+    paused = generate_ids(model, [1, 2], 9, cache=cache)
+    for _ in paused:  # on past the context
+        assert all(module.training for module in model.modules()) and (track.leaf([1.0]) * 1).requires_grad
+    with track.tensor.no_grad():
+        next(generate_ids(model, [1, 2], 9, cache=cache))
+        assert not (track.leaf([1.0]) * 1).requires_grad
+
+
+@both_tracks
+@pytest.mark.parametrize("cache", [True, False])
+def test_O13_modes_come_back_after_an_error_too(track, cache):
+    model = gpt(track, dropout=0.5)
+    model.blocks[0].mlp = lambda x: 1 / 0
+    for mode in (True, False):
+        model.train(mode)
+        with pytest.raises(ZeroDivisionError):
+            generate(model, TOKENIZER, "hello", 2, cache=cache)
+        assert {module.training for module in model.modules()} == {mode} and (track.leaf([1.0]) * 1).requires_grad
 
 
 def test_equal_seeds_give_equal_text_in_both_tracks():
@@ -179,6 +209,87 @@ def test_wrong_prompts_and_lengths_are_named(track):
     for options in ({"temperature": -1}, {"top_k": 0}):
         with pytest.raises(ValueError, match="-1|0"):
             generate(model, TOKENIZER, "h", 1, **options)
+
+
+# ------------------------------------------------------------------ with and without a cache
+
+
+WAYS = [{"temperature": 0}, {"temperature": 1.0}, {"temperature": 1.5, "top_k": 5}]
+
+
+@both_tracks
+@pytest.mark.parametrize("wiring", ["pre", "post", "residual", "plain"])
+@pytest.mark.parametrize("options", [{}, {"positions": False}, {"tied": True}, {"dropout": 0.5}], ids=str)
+def test_the_text_is_the_same(track, wiring, options):
+    """Token for token: within the context, at its end and beyond, also when the prompt alone is longer."""
+    model = gpt(track, wiring=wiring, layers=2, dtype="float64", **options)
+    for prompt in ("h", "hello", "hello wo", "hello transformer"):
+        for way in WAYS:
+            one, other, usual = (
+                generate(model, TOKENIZER, prompt, 20, seed=3, cache=cache, **way) for cache in (True, False, None)
+            )
+            assert one == other == usual
+
+
+class Counting:
+    """How many tokens each call of a model was given, and whether a cache came along."""
+
+    def __init__(self, model):
+        self.calls, self.forward = [], model.forward
+        model.forward = self
+
+    def __call__(self, ids, targets=None, cache=None):
+        self.calls.append((ids.shape[1], cache is not None))
+        return self.forward(ids, targets, cache)
+
+
+@both_tracks
+def test_a_step_with_a_cache_computes_one_position(track):
+    for cache in (True, None):
+        model = gpt(track)
+        counting = Counting(model)
+        list(generate_ids(model, [1, 2, 3], 8, cache=cache))
+        assert counting.calls == [(3, True)] + [(1, True)] * 5 + [(8, False)] * 2  # beyond the context: the window
+    counting.calls.clear()
+    list(generate_ids(model, [1, 2, 3], 8, cache=False))
+    assert counting.calls == [(n, False) for n in (3, 4, 5, 6, 7, 8, 8, 8)]
+    counting.calls.clear()
+    list(generate_ids(model, [1] * 9, 2))
+    assert counting.calls == [(8, False)] * 2
+
+
+@both_tracks
+def test_in_float32_the_logits_stay_close(track):
+    model = gpt(track, layers=2, width=32, context=32)
+    ids = np.random.default_rng(0).integers(V, size=32).tolist()
+    cache, worst, largest = model.new_cache(), 0, 0
+    for n in range(1, 33):
+        one, other = generation._last_logits(model, ids[:n], cache), generation._last_logits(model, ids[:n])
+        worst, largest = max(worst, np.abs(one - other).max()), max(largest, np.abs(other).max())
+    assert one.dtype == np.float32 and 0 <= worst <= 1e-5 * largest
+
+
+@both_tracks
+def test_models_without_a_cache(track):
+    first, bigram = track.models.FirstGPT(FirstGPTConfig(V, context=8, width=8)), track.models.Bigram(V)
+    open_eyed = gpt(track, causal=False)
+    for model in (first, bigram, open_eyed):
+        assert generate(model, TOKENIZER, "hello", 9) == generate(model, TOKENIZER, "hello", 9, cache=False)
+    for model in (first, bigram):
+        with pytest.raises(ValueError, match=rf"a {type(model).__name__} has no cache"):
+            generate(model, TOKENIZER, "hello", 0, cache=True)
+    with pytest.raises(ValueError, match="not causal"):
+        generate(open_eyed, TOKENIZER, "hello", 1, cache=True)
+
+
+@both_tracks
+def test_two_texts_at_a_time(track):
+    """Each generator has a cache of its own."""
+    model = gpt(track, dtype="float64")
+    one, other = generate_ids(model, [1], 12), generate_ids(model, [2, 3], 12)
+    together = list(zip(one, other, strict=True))
+    for n, prompt in enumerate(([1], [2, 3])):
+        assert [pair[n] for pair in together] == list(generate_ids(model, prompt, 12, cache=False))
 
 
 # ------------------------------------------------------------------ requests that make no sense

@@ -13,6 +13,11 @@ from tools import nb
 V4 = nbformat.v4
 BAR = "  0%|          | 0/3 [00:00<?, ?it/s]"
 ALT = "from IPython.display import display\ndisplay({'text/plain': 'x', 'image/png': 'aGk='}, raw=True, "
+STREAM = (
+    "from course_lib.generation import stream\nfrom course_lib.numpy_track import Bigram\n"
+    "from course_lib.text import CharTokenizer\ntokenizer = CharTokenizer.from_text('hello')\n"
+    "stream(Bigram(4), tokenizer, 'he', 9)"
+)
 LIVE = "handle = display('a', display_id=True)\nfor i in range(3):\n    handle.update(i)"
 
 
@@ -54,6 +59,8 @@ FIRST = {
     "alt-other": (ALT + "metadata={'image/png': {'alt': 'a dot'}})", shown("x", "a line"), [], "FAILED"),
     "live": (LIVE, shown("2"), [], "PASSED"),
     "live-other": (LIVE, shown("0"), [], "FAILED"),
+    "streamed": (STREAM, said("sample:\nwhat another machine wrote\n(end of sample)\n"), [], "PASSED"),
+    "streamed-stopped": (STREAM, said("sample:\nhello\n"), [], "FAILED"),
     "offline": ("import os\nprint(os.environ['COURSE_OFFLINE'])", said("1\n"), [], "PASSED"),
     "one-thread": ("print(os.environ['OMP_NUM_THREADS'])", said("1\n"), [], "PASSED"),
     "shakespeare": ("print(1)", said("2\n"), ["shakespeare"], "PASSED"),
