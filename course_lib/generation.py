@@ -71,7 +71,7 @@ def generate_ids(model, ids, length, temperature=1.0, top_k=None, rng=None, cach
 
 def _one_by_one(model, ids, length, temperature, top_k, rng, cache):
     for _ in range(length):
-        probabilities = next_probabilities(_last_logits(model, ids, cache), temperature, top_k)
+        probabilities = next_probabilities(next_logits(model, ids, cache), temperature, top_k)
         ids.append(int(rng.choice(len(probabilities), p=probabilities)))
         yield ids[-1]
 
@@ -86,7 +86,7 @@ def _new_cache(model, wanted):
     return None
 
 
-def _last_logits(model, ids, cache=None):
+def next_logits(model, ids, cache=None):
     """Logits (V,) of the token after ``ids``, a list. A cache knows some of the ids already, and learns the rest."""
     with model.evaluating():  # left again before the caller goes on: a pause must not switch anything off
         if cache is not None and len(ids) <= model.context:
@@ -119,23 +119,38 @@ class Written(str):
         pass
 
 
+def growing_text(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0, cache=None):
+    """Yield the text of ``generate`` after each of its ``length`` new tokens; a wrong request is an error at once."""
+    ids = tokenizer.encode(prompt).tolist()
+    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed), cache)
+
+    def texts():
+        for token in new:
+            ids.append(token)
+            yield tokenizer.decode(ids)  # of all: whether a space comes before a word, the one before it decides
+
+    return texts()
+
+
 def stream(model, tokenizer, prompt, length, temperature=1.0, top_k=None, seed=0, cache=None):
     """Write ``prompt`` and each new token as it comes, between the marks of ``print_sample``; returns the whole text.
 
     It is the text of ``generate``. The stop button (KeyboardInterrupt) ends it early: what is written stays, a note
     says how far it came, and the text so far is returned.
     """
-    ids = tokenizer.encode(prompt).tolist()
-    new = generate_ids(model, ids, length, temperature, top_k, np.random.default_rng(seed), cache)
+    texts = growing_text(model, tokenizer, prompt, length, temperature, top_k, seed, cache)
     text, written, note = prompt, 0, ""
     print(_BEFORE, prompt, sep="\n", end="", flush=True)
     try:
-        for token in new:
-            ids.append(token)
-            longer = tokenizer.decode(ids)  # of all: whether a space comes before a word, the one before it decides
+        for longer in texts:
             print(longer[len(text) :], end="", flush=True)
             text, written = longer, written + 1
     except KeyboardInterrupt:
-        note = f"(stopped after {written} of {length} tokens)\n"
+        note = stopped_note(written, length) + "\n"
     print(f"\n{note}{_AFTER}")
     return Written(text)
+
+
+def stopped_note(written, length):
+    """What stands under a text that the stop button ended."""
+    return f"(stopped after {written} of {length} tokens)"

@@ -264,7 +264,7 @@ def test_in_float32_the_logits_stay_close(track):
     ids = np.random.default_rng(0).integers(V, size=32).tolist()
     cache, worst, largest = model.new_cache(), 0, 0
     for n in range(1, 33):
-        one, other = generation._last_logits(model, ids[:n], cache), generation._last_logits(model, ids[:n])
+        one, other = generation.next_logits(model, ids[:n], cache), generation.next_logits(model, ids[:n])
         worst, largest = max(worst, np.abs(one - other).max()), max(largest, np.abs(other).max())
     assert one.dtype == np.float32 and 0 <= worst <= 1e-5 * largest
 

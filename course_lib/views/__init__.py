@@ -1,4 +1,4 @@
-"""Pictures and widgets: the attention view, the course's figures, the live loss curve. No network, no CDN."""
+"""Pictures and widgets: attention, sampling, the course's figures, the live loss curve. No network, no CDN."""
 
 from .attention import AttentionView, attention_view
 from .figures import figure, show
@@ -6,10 +6,12 @@ from .graphs import plot_graph
 from .live import LivePlot
 from .matrices import plot_heatmap
 from .plots import plot_bars, plot_lines, plot_losses
+from .sampler import SamplerView, sampler_view
 
 __all__ = [
     "AttentionView",
     "LivePlot",
+    "SamplerView",
     "attention_view",
     "figure",
     "plot_bars",
@@ -17,5 +19,6 @@ __all__ = [
     "plot_heatmap",
     "plot_lines",
     "plot_losses",
+    "sampler_view",
     "show",
 ]
