@@ -152,6 +152,18 @@ LIBRARY = {
         "except StopIteration:",
         "stream",
     ),
+    "sampler view: bars ignore top-k": (
+        "course_lib/views/sampler.py",
+        "next_probabilities(self._logits, self.temperature, self.top_k)",
+        "next_probabilities(self._logits, self.temperature)",
+        "sampler_view",
+    ),
+    "sampler view: what is written ignores the seed": (
+        "course_lib/views/sampler.py",
+        "self.temperature, top_k, self.seed\n",
+        "self.temperature, top_k\n",
+        "sampler_view",
+    ),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "autograd"),
     "gradients overwrite": (
         NUMPY + "tensor.py",

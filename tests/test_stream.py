@@ -1,15 +1,26 @@
 """`stream`: text that appears token by token, in a terminal and in a notebook, and ends well when it is stopped."""
 
+import os
 import re
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from test_generation import TOKENIZER, gpt
 from track_tools import NUMPY, both_tracks
 
 from course_lib.generation import Written, generate, print_sample, stream
 from course_lib.text import WordTokenizer
 from tools import nb
+
+SOURCE = """
+from course_lib.generation import stream
+from course_lib.numpy_track import Bigram
+from course_lib.text import CharTokenizer
+tokenizer = CharTokenizer.from_text("hello world")
+stream(Bigram(len(tokenizer)), tokenizer, "hello", 20)
+"""
 
 
 @both_tracks
@@ -82,17 +93,41 @@ def test_a_wrong_request_writes_nothing(track, capsys):
 
 def test_a_notebook_keeps_one_text_output():
     """Its pieces are joined when the notebook is saved, and the returned text is not shown a second time."""
-    source = (
-        "from course_lib.generation import stream\nfrom course_lib.numpy_track import Bigram\n"
-        "from course_lib.text import CharTokenizer\n"
-        "tokenizer = CharTokenizer.from_text('hello world')\n"
-        "stream(Bigram(len(tokenizer)), tokenizer, 'hello', 20)"
-    )
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SOURCE)])
     nb.client(book, nb.ROOT, 60).execute()
     (output,) = book.cells[0].outputs
     assert (output.output_type, output.name) == ("stream", "stdout")
     assert re.fullmatch(r"sample:\nhello[ dehlorw]{20}\n\(end of sample\)\n", output.text)
+
+
+def test_the_stop_button_of_a_notebook():
+    """A real interrupt of a real kernel, in the middle of a text that would take hours."""
+    manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    manager.start_kernel(cwd=str(nb.ROOT), env={**os.environ, "PYTHONPATH": str(nb.ROOT)})
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        written = []
+
+        def heard(message):
+            kind, content = message["msg_type"], message["content"]
+            assert kind not in ("error", "execute_result"), content
+            if kind == "stream":
+                assert content["name"] == "stdout"
+                written.append(content["text"])
+                if len(written) == 5:
+                    manager.interrupt_kernel()
+
+        source = SOURCE.replace("20)", "10**8)")
+        reply = client.execute_interactive(source, timeout=60, output_hook=heard)
+        assert reply["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert re.fullmatch(
+        r"sample:\nhello[ dehlorw]+\n\(stopped after \d+ of 100000000 tokens\)\n\(end of sample\)\n", "".join(written)
+    )
 
 
 def test_what_comes_back_is_text():

@@ -5,7 +5,7 @@ import numpy as np
 from . import style
 from .cells import number, text_width
 
-WIDTH, BAR, ABOVE, BELOW = 6.2, 0.25, 0.5, 0.62  # inches: the card, one label's row, room for the legend, for the axis
+WIDTH, BAR, ABOVE, BELOW = 5.4, 0.25, 0.5, 0.62  # inches: the card, one label's row, room for the legend, for the axis
 
 
 def before_and_after(names, before, after, labels=("before", "after"), xlabel="probability"):

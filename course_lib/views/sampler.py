@@ -54,7 +54,7 @@ class SamplerView(widgets.VBox):
         self.model, self.tokenizer, self._logits, self._trouble = model, tokenizer, None, ""
         self._seen_prompt = None
         size = len(tokenizer)
-        wide, place = {"width": "24em"}, {"description_width": "7em"}
+        wide, place = {"width": "22em"}, {"description_width": "6.5em"}
         self._controls = {
             "prompt": widgets.Textarea(description="Prompt", rows=3, layout=wide, style=place),
             "temperature": widgets.FloatSlider(
@@ -66,7 +66,7 @@ class SamplerView(widgets.VBox):
                 description="Seed", min=0, max=2**31 - 1, layout={"width": "14em"}, style=place
             ),
         }
-        self._button = widgets.Button(description="Write", icon="pencil", tooltip="Write the text that follows")
+        self._button = widgets.Button(description="Write", tooltip="Write the text that follows")
         self._image, self._line, self._page = widgets.HTML(), widgets.HTML(), widgets.HTML()
         super().__init__(
             [

@@ -283,3 +283,20 @@ def choose_theme(page, name):
     """Switch to the "light" or the "dark" theme and wait for it."""
     command(page, "apputils:change-theme", theme=THEMES[name])
     page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "light").lower())
+
+
+def smallest_contrast(page, selectors):
+    """The smallest contrast (WCAG: 4.5 is readable) of text and what is behind it, over the first of each selector."""
+    return page.evaluate(
+        """selectors => {
+        const light = colour => { const [r, g, b] = colour.match(/[\\d.]+/g).map(v => { v /= 255;
+            return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const back = element => { const c = getComputedStyle(element).backgroundColor;
+            return /, 0\\)$/.test(c) || c === 'transparent' ? back(element.parentElement) : c; };
+        return Math.min(...selectors.map(name => {
+            const element = document.querySelector(name);
+            const [a, b] = [light(getComputedStyle(element).color), light(back(element))].sort((x, y) => y - x);
+            return (a + 0.05) / (b + 0.05); })); }""",
+        selectors,
+    )

@@ -2,7 +2,7 @@
 
 import nbformat
 import pytest
-from lab import choose_theme, open_notebook, run_all, save, troubles
+from lab import choose_theme, open_notebook, run_all, save, smallest_contrast, troubles
 
 CELLS = (
     "import numpy as np\nfrom course_lib.views import LivePlot, attention_view, plot_lines",
@@ -140,17 +140,7 @@ def test_accessibility_tree_names_everything(page):
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_text_is_readable_in_both_themes(page, theme):
     choose_theme(page, theme)
-    ratio = page.evaluate("""() => {
-        const light = colour => { const [r, g, b] = colour.match(/[\\d.]+/g).map(v => { v /= 255;
-            return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-        const back = element => { const c = getComputedStyle(element).backgroundColor;
-            return /, 0\\)$/.test(c) || c === 'transparent' ? back(element.parentElement) : c; };
-        return ['.jupyter-widgets [role=status]', '.jupyter-widgets select', '.jupyter-widgets label'].map(name => {
-            const element = document.querySelector(name);
-            const [a, b] = [light(getComputedStyle(element).color), light(back(element))].sort((x, y) => y - x);
-            return (a + 0.05) / (b + 0.05); }); }""")
-    assert min(ratio) >= 4.5, ratio
+    assert smallest_contrast(page, [f".jupyter-widgets {name}" for name in ("[role=status]", "select", "label")]) >= 4.5
 
 
 def test_a_choice_shows_within_a_second(page):
