@@ -5,6 +5,8 @@ import pytest
 from test_models import EVERY_GPT, T, V, first_gpt, gpt, logits_of, some_ids
 from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks
 
+from course_lib import bench_generation
+
 PIECES = [[T], [1] * T, [3, 1, 1, 1], [2, 4], [1, 4, 1]]  # how the tokens of one context come, piece by piece
 
 
@@ -204,3 +206,27 @@ def test_a_model_that_sees_the_future_has_none(track):
         gpt(track, causal=False).new_cache()
     for model in (first_gpt(track), track.models.Bigram(V)):
         assert not hasattr(model, "new_cache")
+
+
+# ------------------------------------------------------------------ what it buys: course_lib.bench_generation
+
+
+def test_the_speed_up_is_measured_for_both_tracks(capsys):
+    bench_generation.report([3, 5], rounds=1, threads=1)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[:2] for row in rows] == [[n, track] for n in "35" for track in ("numpy", "torch")]
+    for *_, cached, plain, ratio in rows:
+        assert float(cached) > 0 and float(plain) > 0 and float(ratio) > 0
+
+
+def test_each_step_is_measured_once_or_stands_for_its_neighbours(monkeypatch):
+    seen, model = [], gpt(NUMPY, context=200)
+    monkeypatch.setattr(model, "forward", lambda ids, cache=None: seen.append((ids.shape[1], cache is not None)))
+    ids = [1] * 200
+    bench_generation.seconds_cached(model, ids)
+    assert seen == [(1, True)] * 200
+    seen.clear()
+    bench_generation.seconds_uncached(model, ids)
+    lengths = [n for n, cached in seen if not cached]
+    assert len(lengths) == bench_generation.STEPS and (lengths[0], lengths[-1]) == (1, 200)
+    assert abs(np.mean(lengths) - 100.5) < 1

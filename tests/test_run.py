@@ -268,6 +268,7 @@ def test_arguments_with_an_open_quotation_mark(called):
         ("course_lib.bench", ["--threads", "0"], "'0' is not a number from 1 on"),
         ("course_lib.bench", ["--rounds", "0"], "'0' is not a number from 1 on"),
         ("course_lib.bench", ["--rounds", "x"], "'x' is not a number from 1 on"),
+        ("course_lib.bench_generation", ["--contexts", "32", "0"], "'0' is not a number from 1 on"),
         ("course_lib.make_checkpoints", ["nobody"], "there is no model 'nobody': choose from market-gpt"),
         ("course_lib.reproduce", ["a", "--jobs", "0"], "at least one run"),
     ],
