@@ -383,6 +383,20 @@ def test_O14_evaluating_and_sampling_do_not_change_training(track):
     assert_states_equal(results[0][1], results[1][1])
 
 
+@both_tracks
+def test_O14_batches_are_drawn_by_their_own_generator(track):
+    """A thousand windows, one at a time; a shared Generator would give 850, 636, 269 after a look."""
+    model, drawn = gpt(track, dropout=0.5), []
+    batches = Batches(np.arange(1008) % V, 8, 1, seed=0)
+    batches.x, batches.y = (np.tile(np.arange(1000)[:, None], 2) for _ in range(2))  # a window names its place
+    for _ in range(2):
+        drawn += [int(next(batches)[0][0, 0]) for _ in range(2)]
+        evaluate(model, *windows(IDS, 8))
+        generate(model, TOKENIZER, "hello", 3)
+        np.random.default_rng(0).integers(1000)
+    assert drawn == [850, 636, 511, 269]
+
+
 # ------------------------------------------------------------------ evaluation
 
 
@@ -396,6 +410,20 @@ def test_O10_evaluation_does_not_depend_on_the_batch_size(track):
     assert losses[0] == pytest.approx(
         np.mean([model(x[i : i + 1], y[i : i + 1])[1].item() for i in range(50)]), abs=1e-12
     )
+
+
+@both_tracks
+def test_O10_a_batch_weighs_what_it_holds(track):
+    """Summed losses 2 of 1 token and 90 of 9: 92 / 10 = 9.2, and not (2 + 10) / 2 = 6."""
+
+    class Known(track.modules.Module):
+        def forward(self, ids, targets=None):
+            return None, track.constant(2.0 if (targets != -100).sum() == 1 else 10.0)
+
+    x, y = np.zeros((2, 9), int), np.full((2, 9), -100)
+    y[0, 4], y[1] = 0, 0
+    assert evaluate(Known(), x, y, batch_size=1) == pytest.approx(9.2, abs=1e-12)
+    assert evaluate(Known(), x[::-1], y[::-1], batch_size=1) == pytest.approx(9.2, abs=1e-12)
 
 
 @both_tracks
