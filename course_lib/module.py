@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .summary import summarize
+
 
 class Module:
     """Base of all layers. Subclasses set attributes in ``__init__`` and define ``forward``."""
@@ -35,6 +37,13 @@ class Module:
     def number_of_parameters(self):
         """How many numbers are trained."""
         return sum(int(np.prod(p.shape)) for p in self.parameters())
+
+    def summary(self, ids=None):
+        """Parts, shapes and numbers of parameters as a table; with ``ids`` (B, T) also what shape each part returns.
+
+        A shared (tied) parameter counts once. Equal blocks share a row: ``blocks.*`` stands for all of them.
+        """
+        return summarize(self, list(_walk(self, "")), None if ids is None else np.asarray(ids))
 
     def state(self):
         """Dict of name -> copy of the parameter as a NumPy array."""

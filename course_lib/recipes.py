@@ -127,3 +127,24 @@ SHAKESPEARE_RECIPE = Recipe(
     final_rate=1e-4,
     warmup=200,
 )
+
+# The small GPT, the size at which a public recipe exists that everybody can compare with: 4 layers, 4 heads, width 128,
+# windows of 64, 12 at a time, 2,000 steps.
+SMALL_RECIPE = Recipe(
+    corpus="tinyshakespeare",
+    unit="characters",
+    model_settings={
+        "context": 64,
+        "width": 128,
+        "heads": 4,
+        "layers": 4,
+        "activation": "gelu",
+        "tied": True,
+        "residual_scaled": True,
+    },
+    steps=2000,
+    batch_size=12,
+    rate=6e-3,
+    final_rate=0.0,
+    betas=(0.9, 0.95),
+)

@@ -271,6 +271,9 @@ def test_arguments_with_an_open_quotation_mark(called):
         ("course_lib.bench_generation", ["--contexts", "32", "0"], "'0' is not a number from 1 on"),
         ("course_lib.make_checkpoints", ["nobody"], "there is no model 'nobody': choose from market-gpt"),
         ("course_lib.reproduce", ["a", "--jobs", "0"], "at least one run"),
+        ("course_lib.reproduce", ["c", "b"], "there is no system 'b': choose from a, c, small, trajectories"),
+        ("course_lib.ladder", ["--rungs", "bigram,cusal"], "there is no rung 'cusal': choose from bigram, positions"),
+        ("course_lib.ladder", ["--steps", "0"], "at least one step"),
     ],
 )
 def test_command_lines_refuse_with_a_sentence(module, arguments, words, monkeypatch, capsys):

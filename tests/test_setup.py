@@ -30,11 +30,8 @@ TEST_REQUIREMENTS = [Requirement(line) for line in PROJECT["optional-dependencie
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 SOURCES = sorted(p for top in ("course_lib", "tools", "tests") for p in (ROOT / top).rglob("*.py"))
 SOURCES += [p for p in (ROOT / "run.py", ROOT / "conftest.py") if p.exists()]
-COMMAND_LINES = [
-    p
-    for p in SOURCES
-    if p.name in ("run.py", "bench.py", "bench_generation.py", "reproduce.py") or p.parent.name == "tools"
-]
+SCRIPTS = ("run.py", "bench.py", "bench_generation.py", "make_checkpoints.py", "ladder.py")
+COMMAND_LINES = [p for p in SOURCES if p.name in SCRIPTS or p.parent.name in ("tools", "reproduce")]
 
 
 def pins():

@@ -3,14 +3,16 @@
 import gc
 import math
 import os
+import re
 import signal
 import threading
+import time
 import weakref
 from functools import partial
 
 import numpy as np
 import pytest
-from track_tools import NUMPY, TORCH, array, assert_close, both_tracks
+from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks, grad
 
 from course_lib.config import GPTConfig
 from course_lib.generation import generate
@@ -215,6 +217,121 @@ def test_norms_are_kept_without_clipping_too(track):
     assert plain.norms == clipped.norms and plain.losses == clipped.losses and len(plain.norms) == 2
 
 
+# ------------------------------------------------------------------ several batches a step
+
+
+def ragged_batches():
+    """Eight batches that differ in how many targets count; one has none."""
+    rng, (x, y) = np.random.default_rng(0), windows(IDS, 8)
+    batches = []
+    for start, size in ((0, 4), (4, 1), (5, 7), (12, 3), (15, 2), (17, 4), (21, 4), (25, 5)):
+        targets = y[start : start + size].copy()
+        targets[rng.random(targets.shape) < 0.4] = -100
+        batches.append((x[start : start + size], targets))
+    batches[1][1][...] = -100
+    return batches
+
+
+@both_tracks
+def test_several_batches_a_step_are_one_large_batch(track):
+    """Losses, norms and weights in float64: the mean is over targets, so a batch weighs what it holds of them."""
+    small = ragged_batches()
+    large = [tuple(np.concatenate(part) for part in zip(*small[i : i + 4], strict=True)) for i in (0, 4)]
+    results = []
+    for batches, accumulate in ((small, 4), (large, 1)):
+        model = gpt(track, initial="uniform", dtype="float64")
+        optimizer = track.optim.AdamW(model.parameters(), 1e-3)
+        history, *_ = run(track, None, model, optimizer, batches, clip=0.5, accumulate=accumulate)
+        results.append((history, model.state()))
+    (mine, state), (other, expected) = results
+    assert mine.steps == other.steps == 2 and all(type(loss) is float for loss in mine.losses)
+    assert_close(mine.losses, other.losses, 1e-13)
+    assert_close(mine.norms, other.norms, 1e-13)
+    for name, value in state.items():
+        assert_same(value, expected[name], name)
+    plain = np.mean([gpt(track, initial="uniform", dtype="float64")(*small[i])[1].item() for i in (0, 2, 3)])
+    assert abs(plain - mine.losses[0]) > 1e-3, "equal weights would do as well: the test sees nothing"
+
+
+@both_tracks
+def test_the_gradient_of_every_parameter_is_that_of_the_large_batch(track):
+    x, y = windows(IDS, 8)
+    results = []
+    for batches, accumulate in (([(x[:2], y[:2]), (x[2:9], y[2:9])], 2), ([(x[:9], y[:9])], 1)):
+        model = gpt(track, initial="uniform", dtype="float64", tied=True)
+        optimizer = track.optim.SGD(model.parameters(), 0.0)
+        run(track, 1, model, optimizer, batches, accumulate=accumulate)
+        results.append({name: grad(p).copy() for name, p in model.named_parameters().items()})
+    for name, value in results[0].items():
+        assert_same(value, results[1][name], name)
+
+
+@both_tracks
+def test_several_batches_a_step_keep_the_precision_and_one_is_as_before(track):
+    model, batches = gpt(track), Batches(IDS, 8, 4, seed=0)
+    run(track, 3, model, batches=batches, accumulate=2)
+    assert all(value.dtype == np.float32 for value in model.state().values())
+    again = Batches(IDS, 8, 4, seed=0)
+    for _ in range(6):
+        next(again)
+    assert batches.state() == again.state()  # 3 steps of 2, and none thrown away
+    one, expected, _ = run(track, 3, accumulate=1)
+    other, found, _ = run(track, 3)
+    assert one.losses == other.losses and one.norms == other.norms
+    assert_states_equal(found.state(), expected.state())
+
+
+@both_tracks
+def test_the_last_step_takes_the_batches_that_are_left(track):
+    batches = sequential_batches(*windows(IDS, 8), 8)  # 50 windows: 7 batches
+    history, *_ = run(track, None, batches=batches, accumulate=3)
+    assert history.steps == 3
+    last = gpt(track)
+    run(track, None, last, batches=[batches[6]], accumulate=3)
+    alone = gpt(track)
+    run(track, None, alone, batches=[batches[6]])
+    assert_states_equal(last.state(), alone.state())
+
+
+@both_tracks
+def test_a_run_of_several_batches_a_step_in_two_parts_is_one_run(track):
+    results = []
+    for parts in ((6,), (2, 4)):
+        model, batches, history = gpt(track, dropout=0.2), Batches(IDS, 8, 2, seed=0), None
+        optimizer = track.optim.AdamW(model.parameters(), 0.01)
+        for steps in parts:
+            history, *_ = run(track, steps, model, optimizer, batches, accumulate=3, history=history)
+        results.append((history.losses, model.state()))
+    assert results[0][0] == results[1][0]
+    assert_states_equal(results[0][1], results[1][1])
+
+
+@both_tracks
+def test_the_stop_button_lets_a_step_of_several_batches_end(track):
+    batches = Batches(IDS, 8, 2, seed=0)
+    history, model, _ = run(track, 5, Presses(gpt(track), at=2), batches=batches, accumulate=3)
+    assert history.stopped and history.steps == 1
+    same, expected, _ = run(track, 1, batches=Batches(IDS, 8, 2, seed=0), accumulate=3)
+    assert same.losses == history.losses
+    assert_states_equal(model.state(), expected.state())
+
+
+@both_tracks
+def test_a_step_of_batches_with_all_targets_ignored_is_refused(track):
+    x, _ = windows(IDS, 8)
+    nothing = (x[:2], np.full((2, 8), -100))
+    with pytest.raises(ValueError, match="all 16 targets are -100"):
+        run(track, 1, batches=[nothing, nothing], accumulate=2)
+
+
+def test_the_bar_shows_steps_remaining_time_loss_and_tokens_per_second(capsys):
+    model = gpt(NUMPY)
+    slowly = {"after_step": lambda step: time.sleep(0.6)}  # the bar is drawn every half second
+    train(model, NUMPY.optim.SGD(model.parameters(), 0.1), Batches(IDS, 8, 4, seed=0), 3, **slowly)
+    drawn = capsys.readouterr().err
+    assert re.search(r"train:.*\b2/3 .*<00:0\d.*loss \d\.\d{3}, \S+ tokens/s", drawn), drawn
+
+
 # ------------------------------------------------------------------ modes and generators
 
 
@@ -266,6 +383,20 @@ def test_O14_evaluating_and_sampling_do_not_change_training(track):
     assert_states_equal(results[0][1], results[1][1])
 
 
+@both_tracks
+def test_O14_batches_are_drawn_by_their_own_generator(track):
+    """A thousand windows, one at a time; a shared Generator would give 850, 636, 269 after a look."""
+    model, drawn = gpt(track, dropout=0.5), []
+    batches = Batches(np.arange(1008) % V, 8, 1, seed=0)
+    batches.x, batches.y = (np.tile(np.arange(1000)[:, None], 2) for _ in range(2))  # a window names its place
+    for _ in range(2):
+        drawn += [int(next(batches)[0][0, 0]) for _ in range(2)]
+        evaluate(model, *windows(IDS, 8))
+        generate(model, TOKENIZER, "hello", 3)
+        np.random.default_rng(0).integers(1000)
+    assert drawn == [850, 636, 511, 269]
+
+
 # ------------------------------------------------------------------ evaluation
 
 
@@ -279,6 +410,20 @@ def test_O10_evaluation_does_not_depend_on_the_batch_size(track):
     assert losses[0] == pytest.approx(
         np.mean([model(x[i : i + 1], y[i : i + 1])[1].item() for i in range(50)]), abs=1e-12
     )
+
+
+@both_tracks
+def test_O10_a_batch_weighs_what_it_holds(track):
+    """Summed losses 2 of 1 token and 90 of 9: 92 / 10 = 9.2, and not (2 + 10) / 2 = 6."""
+
+    class Known(track.modules.Module):
+        def forward(self, ids, targets=None):
+            return None, track.constant(2.0 if (targets != -100).sum() == 1 else 10.0)
+
+    x, y = np.zeros((2, 9), int), np.full((2, 9), -100)
+    y[0, 4], y[1] = 0, 0
+    assert evaluate(Known(), x, y, batch_size=1) == pytest.approx(9.2, abs=1e-12)
+    assert evaluate(Known(), x[::-1], y[::-1], batch_size=1) == pytest.approx(9.2, abs=1e-12)
 
 
 @both_tracks
@@ -450,7 +595,16 @@ def test_a_close_that_fails_hides_no_failure(track):
 @both_tracks
 @pytest.mark.parametrize(
     "wrong",
-    [{"steps": -1}, {"steps": 2.5}, {"evaluate_every": -1}, {"clip": 0}, {"clip": -1.0}, {"clip": math.nan}],
+    [
+        {"steps": -1},
+        {"steps": 2.5},
+        {"evaluate_every": -1},
+        {"accumulate": 0},
+        {"accumulate": 1.5},
+        {"clip": 0},
+        {"clip": -1.0},
+        {"clip": math.nan},
+    ],
     ids=str,
 )
 def test_wrong_options_are_refused_before_the_first_step(track, wrong):

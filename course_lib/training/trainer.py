@@ -4,24 +4,27 @@ import contextlib
 import itertools
 import math
 import numbers
-import signal
-import threading
 import time
 
+import numpy as np
 from tqdm.auto import tqdm
 
+from .evaluation import IGNORED
 from .history import History
+from .stop import StopButton
 
 
 def train(
-    model, optimizer, batches, steps=None, *, schedule=None, clip=None, evaluate=None, evaluate_every=0,
-    history=None, progress=True, plot=None, after_step=None,
+    model, optimizer, batches, steps=None, *, schedule=None, clip=None, accumulate=1, evaluate=None,
+    evaluate_every=0, history=None, progress=True, plot=None, after_step=None,
 ):  # fmt: skip
     """Train ``model`` and return the History.
 
     batches: an iterable of (x, y), integer arrays (B, T); training ends with it, or after ``steps`` steps.
     schedule: step -> learning rate; without one ``optimizer.rate`` stays as it is.
     clip: the largest norm of the gradient (None: not clipped).
+    accumulate: a step takes so many batches, one after the other, and its gradient is that of all of them as one large
+    batch: the mean over all targets that count. Memory is needed for one of them only.
     evaluate: a function without arguments that returns the validation loss, called every ``evaluate_every`` steps.
     history: go on with this one; the schedule goes on at its step too.
     progress: show a bar. plot: an object with ``update(history)`` and ``close()``, called after each step; None costs
@@ -32,26 +35,29 @@ def train(
     the parameters are then those of the step before. Raises ValueError for a rate below 0 or not finite, and, before
     the first step, for wrong options or an optimiser that holds other parameters than the model's.
     """
-    _require_options(steps, clip, evaluate_every)
+    _require_options(steps, clip, accumulate, evaluate_every)
     _require_owner(model, optimizer)
     history = History() if history is None else history
     history.stopped = False
-    if steps is not None:
-        batches = itertools.islice(batches, steps)
-    total = steps if steps is not None else len(batches) if hasattr(batches, "__len__") else None
-    started, modes = time.perf_counter(), [(module, module.training) for module in model.modules()]
+    total = steps
+    if steps is None and hasattr(batches, "__len__"):
+        total = math.ceil(len(batches) / accumulate)
+    groups = itertools.islice(_groups(batches, accumulate), steps)
+    tokens, started, modes = 0, time.perf_counter(), [(module, module.training) for module in model.modules()]
     model.train()
     try:
-        with _StopButton() as stop, _bar(total, progress) as bar, _closing(plot):
-            for x, y in batches:
-                _step(model, optimizer, x, y, history, schedule, clip)
+        with StopButton() as stop, _bar(total, progress) as bar, _closing(plot):
+            for group in groups:
+                _step(model, optimizer, group, history, schedule, clip)
+                tokens += sum(np.size(x) for x, _ in group)
                 if evaluate is not None and evaluate_every and history.steps % evaluate_every == 0:
                     history.evaluations.append((history.steps, float(evaluate())))
                 if plot is not None:
                     plot.update(history)
                 enough = after_step is not None and bool(after_step(history.steps))
                 if bar.update():  # True when it was just drawn again
-                    bar.set_postfix_str(f"loss {history.losses[-1]:.3f}", refresh=False)
+                    speed = tqdm.format_sizeof(tokens / (time.perf_counter() - started))
+                    bar.set_postfix_str(f"loss {history.losses[-1]:.3f}, {speed} tokens/s", refresh=False)
                 if stop.pressed or enough:
                     history.stopped = stop.pressed
                     bar.total = bar.n  # or the bar would turn red, as if something had failed
@@ -65,7 +71,14 @@ def train(
     return history
 
 
-def _step(model, optimizer, x, y, history, schedule, clip):
+def _groups(batches, size):
+    """Lists of ``size`` batches; the last one holds what is left. None is taken before it is asked for."""
+    batches = iter(batches)
+    while group := list(itertools.islice(batches, size)):
+        yield group
+
+
+def _step(model, optimizer, group, history, schedule, clip):
     """One step: loss, gradient, update, and a line in the history. Nothing is updated unless everything is finite."""
     if schedule is not None:
         optimizer.rate = schedule(history.steps)
@@ -74,10 +87,14 @@ def _step(model, optimizer, x, y, history, schedule, clip):
             f"the learning rate is {optimizer.rate} at step {history.steps}, and must be 0 or a positive number"
         )
     optimizer.zero_grad()
-    loss = model(x, y)[1]
-    value = float(loss.item())
-    _require_finite("loss", value, history.steps, optimizer.rate)
-    loss.backward()
+    value = 0.0
+    for (x, y), share in zip(group, _shares(group)):
+        if share == 0:  # every target is ignored: the loss of this batch has no value, and no weight
+            continue
+        loss = model(x, y)[1]
+        value += share * float(loss.item())
+        _require_finite("loss", value, history.steps, optimizer.rate)
+        (loss if share == 1 else loss * share).backward()  # gradients of the group add up
     norm = optimizer.clip_grad_norm(math.inf if clip is None else clip)
     _require_finite("norm of the gradient", norm, history.steps, optimizer.rate)
     optimizer.step()
@@ -86,10 +103,20 @@ def _step(model, optimizer, x, y, history, schedule, clip):
     history.rates.append(float(optimizer.rate))
 
 
-def _require_options(steps, clip, evaluate_every):
+def _shares(group):
+    """How much each batch of a step weighs: its part of the targets that count. One batch alone weighs 1."""
+    if len(group) == 1:
+        return [1]
+    kept = [int((np.asarray(y) != IGNORED).sum()) for _, y in group]
+    return [count / sum(kept) for count in kept] if any(kept) else [1] * len(kept)
+
+
+def _require_options(steps, clip, accumulate, evaluate_every):
     for name, value in (("steps", steps), ("evaluate_every", evaluate_every)):
         if value is not None and not (isinstance(value, numbers.Integral) and value >= 0):
             raise ValueError(f"{name} must be a whole number from 0 up, not {value}")
+    if not (isinstance(accumulate, numbers.Integral) and accumulate >= 1):
+        raise ValueError(f"accumulate must be a whole number from 1 up, not {accumulate}")
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be positive (None: not clipped), not {clip}")
 
@@ -127,27 +154,3 @@ def _closing(plot):
 def _close(plot):
     if plot is not None:
         plot.close()
-
-
-class _StopButton:
-    """Catches the interrupt that Jupyter's stop button sends, so that no step is left half done.
-
-    The second press interrupts at once. Outside the main thread signals cannot be caught, and nothing is changed.
-    """
-
-    pressed = False
-
-    def __enter__(self):
-        self.catches = threading.current_thread() is threading.main_thread()
-        if self.catches:
-            self.before = signal.signal(signal.SIGINT, self._press)
-        return self
-
-    def _press(self, number, frame):
-        if self.pressed:
-            raise KeyboardInterrupt
-        self.pressed = True
-
-    def __exit__(self, *exception):
-        if self.catches:
-            signal.signal(signal.SIGINT, self.before)

@@ -1,17 +1,16 @@
-"""Run a system of the course in full, in both tracks, and print what was expected beside what was measured.
+"""System A: a first GPT without query, key, value, residual path or LayerNorm, and why it fails."""
 
-    python -m course_lib.reproduce a
-
-It takes minutes, one process per core. The exit code is 0 only if everything holds.
-"""
-
-import argparse
-import os
-import sys
+import importlib
+import itertools
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+
+from ..config import FirstGPTConfig
+from ..generation import generate
+from ..text import CharTokenizer, load_corpus, sequential_batches, split_by_position, windows
+from ..training import WarmupCosine, train
+from .checks import side_by_side
 
 PROMPT, SAMPLE = "ROMEO:", 256
 BATCHES, SHAPE = 1742, (4, 32, 65)
@@ -48,8 +47,6 @@ class SystemAData:
     @classmethod
     def load(cls, text=None):
         """From ``text``, or from tinyshakespeare."""
-        from .text import CharTokenizer, load_corpus, sequential_batches, split_by_position, windows
-
         text = load_corpus("tinyshakespeare").text if text is None else text
         tokenizer = CharTokenizer.from_text(text)
         parts = split_by_position(tokenizer.encode(text), 0.9, context=32)
@@ -63,12 +60,6 @@ def train_system_a(track, data, initial, causal, steps=None, seed=0, epochs=2, *
     Two epochs in order, AdamW with decay 0.01 on everything, rate 1e-3 with 100 warm-up steps and a cosine down to a
     tenth, gradient clipped to norm 1. ``options`` go to ``train``.
     """
-    import importlib
-    import itertools
-
-    from .config import FirstGPTConfig
-    from .training import WarmupCosine, train
-
     models = importlib.import_module(f"course_lib.{track}_track.models")
     optim = importlib.import_module(f"course_lib.{track}_track.optim")
     model = models.FirstGPT(FirstGPTConfig(len(data.tokenizer), initial=initial, causal=causal), seed)
@@ -97,8 +88,6 @@ def commonest_share(text):
 
 
 def _run(track, row):
-    from .generation import generate
-
     start = time.perf_counter()
     data = SystemAData.load()
     model, history = train_system_a(track, data, row.initial, row.causal, progress=False)
@@ -113,39 +102,18 @@ def system_a(jobs):
     print(f"system A: expected {BATCHES} test batches of logits {SHAPE}; {jobs} run(s) at a time")
     print("track  initial  mask    steps  test loss  expected    commonest in sample  expected      time")
     fine = True
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # before the workers start: one thread each
-    import multiprocessing
-
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        runs = {pool.submit(_run, track, row): (track, row) for row in SYSTEM_A for track in ("numpy", "torch")}
-        for run in as_completed(runs):
-            (track, row), (loss, batches, shapes, sample, steps, seconds) = runs[run], run.result()
-            character, share = commonest_share(sample)
-            holds = [row.loss[0] <= loss <= row.loss[1], row.share[0] <= share <= row.share[1]]
-            holds.append((batches, shapes) == (BATCHES, {SHAPE}))
-            fine = fine and all(holds)
-            print(
-                f"{track:6} {row.initial:8} {'causal' if row.causal else 'none':6} {steps:6}"
-                f"  {loss:9.4f}  {row.loss[0]:.1f}-{row.loss[1]:.1f} {'ok ' if holds[0] else 'NO '}"
-                f"  {character!r:>6} {share:12.1%}  {row.share[0]:.0%}-{row.share[1]:.0%} {'ok' if holds[1] else 'NO'}"
-                f"  {seconds:6.0f} s  {batches} x {sorted(shapes)} {'ok' if holds[2] else 'NO'}  {row.note}",
-                flush=True,
-            )
-            print(f"       sample: {sample[:72].encode('unicode_escape').decode()}", flush=True)
-    print("everything holds" if fine else "something does NOT hold: see the NO above")
+    rows = [(track, row) for row in SYSTEM_A for track in ("numpy", "torch")]
+    for (track, row), (loss, batches, shapes, sample, steps, seconds) in side_by_side(_run, rows, jobs):
+        character, share = commonest_share(sample)
+        holds = [row.loss[0] <= loss <= row.loss[1], row.share[0] <= share <= row.share[1]]
+        holds.append((batches, shapes) == (BATCHES, {SHAPE}))
+        fine = fine and all(holds)
+        print(
+            f"{track:6} {row.initial:8} {'causal' if row.causal else 'none':6} {steps:6}"
+            f"  {loss:9.4f}  {row.loss[0]:.1f}-{row.loss[1]:.1f} {'ok ' if holds[0] else 'NO '}"
+            f"  {character!r:>6} {share:12.1%}  {row.share[0]:.0%}-{row.share[1]:.0%} {'ok' if holds[1] else 'NO'}"
+            f"  {seconds:6.0f} s  {batches} x {sorted(shapes)} {'ok' if holds[2] else 'NO'}  {row.note}",
+            flush=True,
+        )
+        print(f"       sample: {sample[:72].encode('unicode_escape').decode()}", flush=True)
     return fine
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("system", choices=["a"])
-    parser.add_argument("--jobs", type=int, default=max(1, min(2, os.cpu_count() or 1)), help="runs at a time")
-    options = parser.parse_args()
-    if options.jobs < 1:
-        parser.error(f"--jobs {options.jobs}: at least one run at a time")
-    sys.exit(0 if system_a(options.jobs) else 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,35 @@
+"""The small GPT: 0.8 million parameters, 1.5 million characters seen, a loss that is worth the name."""
+
+import time
+
+from ..recipes import SMALL_RECIPE
+from ..text import load_corpus
+from ..training import evaluate
+from .checks import check, side_by_side
+
+LOSS, PARAMETERS = 1.77, (788_000, 820_000)
+
+
+def _run(track):
+    start = time.perf_counter()
+    data = SMALL_RECIPE.data()
+    model = SMALL_RECIPE.model(track, data, seed=0)
+    history = SMALL_RECIPE.train(track, model, data, seed=0, progress=False)
+    loss, seconds = evaluate(model, data.x, data.y), time.perf_counter() - start
+    return model.number_of_parameters(), history.steps, loss, data.y.size, seconds
+
+
+def small(jobs):
+    """Both tracks, seed 0; prints what was expected beside what was measured, and returns True if everything holds."""
+    load_corpus(SMALL_RECIPE.corpus)  # fetch the text, or fail, before any work starts
+    print(
+        f"small: {SMALL_RECIPE.steps:,} steps of {SMALL_RECIPE.batch_size} x {SMALL_RECIPE.model_settings['context']}"
+    )
+    fine, (least, most) = [], PARAMETERS
+    for (track,), (parameters, steps, loss, tokens, seconds) in side_by_side(_run, [("numpy",), ("torch",)], jobs):
+        print(f" {track} track, {steps:,} steps, {seconds:.0f} s; {tokens:,} characters of the validation part")
+        fine += [
+            check("parameters", f"{least:,} to {most:,}", f"{parameters:,}", least <= parameters <= most),
+            check("validation loss, nats per character", f"at most {LOSS}", f"{loss:.4f}", loss <= LOSS),
+        ]
+    return all(fine)

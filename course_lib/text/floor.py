@@ -1,0 +1,27 @@
+"""The lowest loss that a text allows, by counting."""
+
+from collections import Counter
+
+import numpy as np
+
+from .windows import windows
+
+
+def loss_floor(ids: np.ndarray, context: int) -> float:
+    """The lowest mean loss, in nats per token, of any model that sees only the past inside its window of `context`.
+
+    All N − T windows of the ids are equally likely. What follows the first t tokens of a window is ambiguous where
+    windows that begin alike go on differently; the best a model can do is to say how often each one comes. The mean of
+    −ln(count of the beginning with its next token / count of the beginning) over all windows and places is the floor.
+    Errors: ValueError when there are fewer than T + 1 ids.
+
+    >>> loss_floor(np.array([0, 1, 0, 2, 0, 1]), context=1)  # after 0: 1, 2, 1; after 1 and 2 always 0
+    0.3819085...
+    """
+    x, y = windows(ids, context)
+    total = 0.0
+    for t in range(1, context + 1):
+        beginnings = [row.tobytes() for row in x[:, :t]]
+        known, seen = Counter(beginnings), Counter(zip(beginnings, y[:, t - 1].tolist()))
+        total -= sum(count * np.log(count / known[beginning]) for (beginning, _), count in seen.items())
+    return float(total / x.size)

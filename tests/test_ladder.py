@@ -1,0 +1,108 @@
+"""The loss ladder: every rung can be climbed, changes one thing, and the stored figures are those of these rungs.
+The figures themselves come from ``python -m course_lib.ladder``."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from track_tools import assert_same, both_tracks
+
+from course_lib import ladder as ladders
+from course_lib.ladder import PICTURES, RUNGS, Ladder, in_words, measured
+from course_lib.text import load_corpus
+from course_lib.views.ladder import draw_ladder
+
+TEXT = load_corpus("market").text[:5000]
+STORED = json.loads((PICTURES / "ladder.json").read_text(encoding="utf-8"))
+
+
+@both_tracks
+@pytest.mark.parametrize("key", RUNGS)
+def test_every_rung_can_be_climbed(track, key):
+    ladder = Ladder(TEXT, steps=4, batch_size=2, context=8, width=8)
+    rung = measured(ladder, key, track.name, progress=False)
+    assert rung["steps"] == 4 and rung["tokens"] == 4 * 2 * 8 and rung["track"] == track.name
+    assert rung["parameters"] == ladder.model(key).number_of_parameters()
+    assert math.isfinite(rung["loss"]) and rung["loss"] < 1.3 * math.log(len(set(TEXT)))
+    json.dumps(rung, allow_nan=False)
+
+
+@pytest.mark.parametrize("key", RUNGS)
+def test_both_tracks_begin_a_rung_with_the_same_weights(key):
+    one, other = (Ladder(TEXT).model(key, track).state() for track in ("numpy", "torch"))
+    for name, value in one.items():
+        assert_same(value, other[name], name)
+
+
+def test_one_change_a_rung():
+    """What differs between a rung and the one below; only the last is a recipe, whose changes its comment lists."""
+    rungs = [rung.changes for rung in RUNGS.values()]
+    steps = [{k for k in {**old, **new} if old.get(k) != new.get(k)} for old, new in zip(rungs[1:], rungs[2:])]
+    assert steps == [
+        {"layers", "heads", "causal"}, {"causal"}, {"heads"}, {"wiring"}, {"activation"},
+        {"layers", "initial", "residual_scaled"},
+    ]  # fmt: skip
+    assert [key for key, rung in RUNGS.items() if rung.cheats] == ["attention"]
+
+
+# ------------------------------------------------------------------ what is stored
+
+
+def test_the_stored_figures_are_those_of_these_rungs():
+    ladder = Ladder(load_corpus("hello").text * 30)
+    rungs = STORED["rungs"]
+    assert [(r["rung"], r["name"], r["cheats"]) for r in rungs] == [(k, r.name, r.cheats) for k, r in RUNGS.items()]
+    for r in rungs:
+        assert (r["steps"], r["tokens"]) == (ladder.steps, ladder.tokens) == (2000, 1_024_000)
+        # the vocabulary of tinyshakespeare has 65 characters
+        text = "".join(map(chr, range(65))) * 20
+        assert r["parameters"] == Ladder(text).model(r["rung"]).number_of_parameters()
+    assert STORED["alt"] == in_words(rungs)
+    assert (PICTURES / "ladder.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_honest_rung_is_lower_than_the_one_before():
+    honest = [r["loss"] for r in STORED["rungs"] if not r["cheats"]]
+    assert all(after < before + 0.005 for before, after in zip(honest, honest[1:])), honest
+    assert min(honest) > 1.4 > 0.5 > next(r["loss"] for r in STORED["rungs"] if r["cheats"])
+
+
+def test_the_picture_shows_the_figures_and_marks_who_cheats():
+    ax = Figure().subplots()
+    draw_ladder(ax, STORED["rungs"])
+    honest = [(r["loss"], n) for n, r in enumerate(STORED["rungs"]) if not r["cheats"]]
+    np.testing.assert_array_equal(ax.collections[0].get_offsets(), honest)
+    low, high = ax.get_xlim()
+    assert all(low < loss < high for loss, _ in honest)
+    (edge,) = [c for c in ax.collections[1:] if len(c.get_offsets())]
+    np.testing.assert_allclose(edge.get_offsets(), [[low, 2]])
+    words = [text.get_text() for text in ax.texts]
+    assert [w for w in words if "cheats" in w] == [f"{STORED['rungs'][2]['loss']:.2f}: it cheats, off the scale"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [r.name for r in RUNGS.values()]
+
+
+def test_words_for_who_cannot_see_the_picture():
+    rungs = [{"name": "bigram", "loss": 2.4871, "cheats": False}, {"name": "+ all", "loss": 0.091, "cheats": True}]
+    assert in_words(rungs) == ("Loss ladder, validation loss in nats per character: bigram 2.49; all 0.09 (it cheats).")
+
+
+def test_files_are_written_only_for_the_whole_ladder(tmp_path, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(ladders, "PICTURES", tmp_path)
+    monkeypatch.setattr(ladders, "write", lambda rungs: seen.append([r["rung"] for r in rungs]))
+    monkeypatch.setattr(ladders, "load_corpus", lambda name: load_corpus("market"))
+    losses = iter(range(99))
+
+    def known(ladder, key, track):
+        row = {"rung": key, "name": RUNGS[key].name, "loss": 3 - 0.1 * next(losses), "cheats": RUNGS[key].cheats}
+        return {**row, "parameters": 1, "seconds": 0.1}
+
+    monkeypatch.setattr(ladders, "measured", known)
+    for words in ([], ["--rungs", "bigram,causal"], ["--steps", "5"]):
+        monkeypatch.setattr("sys.argv", ["ladder", *words])
+        ladders.main()
+    assert seen == [list(RUNGS)]
+    told = capsys.readouterr().out
+    assert told.isascii() and "cheats" in told and "0.100" in told
