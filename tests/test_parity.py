@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from track_tools import NUMPY, TORCH, array, assert_same, grad
+from track_tools import NUMPY, TORCH, array, assert_parameters_agree, assert_same, grad
 
 from course_lib.config import FirstGPTConfig, GPTConfig
 from course_lib.initial import Initial
@@ -146,14 +146,6 @@ def test_layers(name, dtype):
     layers = [layer_of(track, name, dtype) for track in (NUMPY, TORCH)]
     compare(lambda track, x: layers[track is TORCH](x), [normal(2, 5, 6)], dtype)
     assert_parameters_agree(*layers)
-
-
-def assert_parameters_agree(mine, other):
-    one, two = mine.named_parameters(), other.named_parameters()
-    assert list(one) == list(two)
-    for name in one:
-        assert_same(grad(one[name]), grad(two[name]), f"gradient of {name}")
-        assert_same(one[name], two[name], name)
 
 
 # ------------------------------------------------------------------ models
