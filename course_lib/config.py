@@ -61,6 +61,7 @@ class GPTConfig:
     positions: bool = True  # a learned vector for each position
     tied: bool = False  # does the head share the token table?
     residual_scaled: bool = False  # matrices that write into the residual stream start smaller by √(2 L)
+    attention_bias: bool = False  # do query, key, value and output add a bias? (GPT-2: yes)
     dropout: float = 0.0
     initial: str = "small"  # see course_lib.initial
     dtype: str = "float32"

@@ -160,6 +160,7 @@ GPTS = [
     {"causal": False, "positions": False, "heads": 1},
     {"dropout": 0.3},
     {"dropout": 0.3, "wiring": "post", "tied": True, "initial": "uniform", "activation": "gelu"},
+    {"initial": "uniform", "attention_bias": True, "tied": True, "activation": "gelu"},
     {"initial": "scaled", "heads": 12},
     {"initial": "uniform"},
 ]
