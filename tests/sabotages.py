@@ -206,6 +206,13 @@ LIBRARY = {
         "hit.sum(axis=(1, 3)) / words.size",
         "numbers",
     ),
+    "GPT-2: key and query exchanged": (
+        "course_lib/gpt2.py",
+        'zip(("query", "key", "value"), three)',
+        'zip(("key", "query", "value"), three)',
+        "gpt2",
+    ),
+    "GPT-2: number of heads not read": ("course_lib/gpt2.py", '.get("n_head")', '.get("heads")', "gpt2"),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "autograd"),
     "gradients overwrite": (
         NUMPY + "tensor.py",
