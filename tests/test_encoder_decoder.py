@@ -236,6 +236,30 @@ def test_dropout_sits_where_the_docstrings_say(track):
     assert drop.shapes == [(B, H, T, T), (B, T, C), inside]
 
 
+@both_tracks
+def test_weights_on_show_are_those_before_dropout(track):
+    drop = track.modules.Dropout(0.5, np.random.default_rng(0))
+    attention = parts(track).MultiHeadAttention(C, H, Initial(0, "uniform", "float64"), drop)
+    x, memory = track.constant(normal(B, T, C)), track.constant(normal(B, S, C))
+    out = array(attention(x, memory, memory))
+    weights = array(attention.weights)
+    assert (weights > 0).all()
+    assert_close(weights.sum(axis=-1), np.ones((B, H, T)), 1e-12)
+    attention.eval()
+    assert np.abs(array(attention(x, memory, memory)) - out).max() > 1e-3  # the output did feel the dropout
+
+
+@both_tracks
+def test_looking_at_attention_changes_nothing(track):
+    model = parts(track).Transformer(config(dropout=0.5), seed=0)
+    before = model.dropout.rng.bit_generator.state
+    one, two = (model.attention_maps(ids(S), ids(T, size=11)) for _ in range(2))
+    assert all((one[name] == two[name]).all() for name in one)
+    assert_close(one["cross"].sum(axis=-1), np.ones((2, H, T)), 1e-12)
+    assert (one["decoder"][..., ~np.tril(np.ones((T, T), bool))] == 0).all()
+    assert model.training and model.dropout.rng.bit_generator.state == before
+
+
 # ------------------------------------------------------------------ both tracks, and the idiomatic form
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("options", [{}, {"dropout": 0.3}, {"width": 15, "heads": 3}, {"initial": "small"}], ids=str)
