@@ -15,6 +15,13 @@ def _whole(config, least, *names):
             raise ValueError(f"{name} must be a whole number, at least {least}, not {value}")
 
 
+def _heads_and_dropout(config):
+    if config.width % config.heads:
+        raise ValueError(f"width {config.width} is not divisible by {config.heads} heads")
+    if not 0 <= config.dropout <= 1:
+        raise ValueError(f"dropout must be between 0 and 1, not {config.dropout}")
+
+
 def _one_of(name, value, choices):
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
@@ -54,6 +61,7 @@ class GPTConfig:
     positions: bool = True  # a learned vector for each position
     tied: bool = False  # does the head share the token table?
     residual_scaled: bool = False  # matrices that write into the residual stream start smaller by √(2 L)
+    attention_bias: bool = False  # do query, key, value and output add a bias? (GPT-2: yes)
     dropout: float = 0.0
     initial: str = "small"  # see course_lib.initial
     dtype: str = "float32"
@@ -61,10 +69,29 @@ class GPTConfig:
     def __post_init__(self):
         _whole(self, 1, "vocabulary_size", "context", "width", "heads")
         _whole(self, 0, "layers")
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
-        if not 0 <= self.dropout <= 1:
-            raise ValueError(f"dropout must be between 0 and 1, not {self.dropout}")
+        _heads_and_dropout(self)
         _one_of("activation", self.activation, ("relu", "gelu", "none"))
         _one_of("wiring", self.wiring, WIRINGS)
+        _one_of("initial", self.initial, SCHEMES)
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """The encoder–decoder Transformer. The defaults are the base model of Vaswani et al. 2017, table 3."""
+
+    source_size: int  # V of the source, padding included
+    target_size: int  # V of the target, padding, begin and end included
+    width: int = 512  # C
+    heads: int = 8  # H; the head size is D = C / H
+    layers: int = 6  # L, of the encoder and again of the decoder
+    inner: int = 2048  # numbers between the two matrices of the feed-forward
+    dropout: float = 0.1
+    maximum: int = 5000  # the longest source and the longest target: rows of the table of positions
+    initial: str = "small"  # see course_lib.initial; "uniform" tables, times √C, would drown the positions
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        _whole(self, 1, "source_size", "target_size", "width", "heads", "inner", "maximum")
+        _whole(self, 0, "layers")
+        _heads_and_dropout(self)
         _one_of("initial", self.initial, SCHEMES)

@@ -64,3 +64,18 @@ def keep_mask(shape, p, rng):
     if not 0 <= p <= 1:
         raise ValueError(f"the dropout probability must be between 0 and 1, not {p}")
     return np.zeros(shape) if p == 1 else (rng.random(shape) >= p) / (1 - p)
+
+
+def check_padding_mask(allow, shape, name):
+    """A mask of real tokens, booleans of the ``shape`` (B, T) of the ids, True = may be looked at; None stays None.
+
+    Raises TypeError for numbers instead of booleans, ValueError that names both shapes.
+    """
+    if allow is None:
+        return None
+    allow = np.asarray(allow)
+    if allow.dtype != bool:
+        raise TypeError(f"{name} must be boolean (True = may look), not {allow.dtype}")
+    if allow.shape != tuple(shape):
+        raise ValueError(f"{name} has shape {allow.shape}, but the ids {tuple(shape)}")
+    return allow

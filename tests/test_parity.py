@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from track_tools import NUMPY, TORCH, array, assert_same, grad
+from track_tools import NUMPY, TORCH, array, assert_parameters_agree, assert_same, grad
 
 from course_lib.config import FirstGPTConfig, GPTConfig
 from course_lib.initial import Initial
@@ -149,14 +149,6 @@ def test_layers(name, dtype):
     assert_parameters_agree(*layers)
 
 
-def assert_parameters_agree(mine, other):
-    one, two = mine.named_parameters(), other.named_parameters()
-    assert list(one) == list(two)
-    for name in one:
-        assert_same(grad(one[name]), grad(two[name]), f"gradient of {name}")
-        assert_same(one[name], two[name], name)
-
-
 # ------------------------------------------------------------------ models
 
 GPTS = [
@@ -169,6 +161,7 @@ GPTS = [
     {"causal": False, "positions": False, "heads": 1},
     {"dropout": 0.3},
     {"dropout": 0.3, "wiring": "post", "tied": True, "initial": "uniform", "activation": "gelu"},
+    {"initial": "uniform", "attention_bias": True, "tied": True, "activation": "gelu"},
     {"initial": "scaled", "heads": 12},
     {"initial": "uniform"},
 ]

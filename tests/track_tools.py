@@ -69,6 +69,23 @@ def assert_same(mine, other, what=""):
     assert worst <= limit, f"{what}: differs by {worst:.3g} of at most {largest:.3g}, allowed {limit:.3g}"
 
 
+def assert_parameters_agree(mine, other):
+    """Two models of the same shape: names, values, and the gradient of every parameter.
+
+    Softmax takes no notice of a key bias, so its gradient is 0, and in float32 nothing but rounding: there it must be
+    small beside that of the key's matrix.
+    """
+    one, two = mine.named_parameters(), other.named_parameters()
+    assert list(one) == list(two)
+    for name in one:
+        if name.endswith("key.bias") and array(one[name]).dtype == np.float32:
+            limit = 1e-4 * np.abs(grad(one[name.replace("bias", "weight")])).max()
+            assert max(np.abs(grad(model[name])).max() for model in (one, two)) <= limit, name
+        else:
+            assert_same(grad(one[name]), grad(two[name]), f"gradient of {name}")
+        assert_same(one[name], two[name], name)
+
+
 def assert_close(mine, expected, tolerance=1e-5):
     """Values from a page or worked out by hand: shape first, then |a - b| ≤ ``tolerance``."""
     mine, expected = array(mine), np.asarray(expected)

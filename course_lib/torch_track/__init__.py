@@ -4,6 +4,7 @@ Every file here has a twin of the same name in ``course_lib.numpy_track``.
 """
 
 from .cache import KeyValueCache
+from .encoder_decoder import MultiHeadAttention, TeacherForcing, Transformer
 from .functional import (
     attention,
     causal_mask,
@@ -37,11 +38,14 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "Module",
+    "MultiHeadAttention",
     "Parameter",
     "SelfAttention",
     "Sequential",
     "SimpleAttention",
+    "TeacherForcing",
     "Tensor",
+    "Transformer",
     "attention",
     "causal_mask",
     "clip_grad_norm",

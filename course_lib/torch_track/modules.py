@@ -92,7 +92,8 @@ class SimpleAttention(Module):
 
 
 class SelfAttention(Module):
-    """Multi-head self-attention: (B, T, C) -> (B, T, C). Query, key, value and output matrices without bias.
+    """Multi-head self-attention: (B, T, C) -> (B, T, C). Query, key, value and output matrices; their biases as
+    ``config.attention_bias`` says.
 
     After each call ``weights`` (B, H, T, T) holds who looked at whom, before dropout. With a cache x holds the new
     positions only, their keys and values join those of ``layer`` in the cache, and ``weights`` is (B, H, T, S): each
@@ -100,12 +101,12 @@ class SelfAttention(Module):
     """
 
     def __init__(self, config, initial, dropout, gain=1.0):
-        C = config.width
+        C, bias = config.width, config.attention_bias
         self.heads = config.heads
-        self.query = Linear(C, C, initial, bias=False)
-        self.key = Linear(C, C, initial, bias=False)
-        self.value = Linear(C, C, initial, bias=False)
-        self.output = Linear(C, C, initial, bias=False, gain=gain)
+        self.query = Linear(C, C, initial, bias)
+        self.key = Linear(C, C, initial, bias)
+        self.value = Linear(C, C, initial, bias)
+        self.output = Linear(C, C, initial, bias, gain=gain)
         self.dropout = dropout
         self.allow = F.causal_mask(config.context) if config.causal else None
         self.weights = None

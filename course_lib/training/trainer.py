@@ -49,7 +49,7 @@ def train(
         with StopButton() as stop, _bar(total, progress) as bar, _closing(plot):
             for group in groups:
                 _step(model, optimizer, group, history, schedule, clip)
-                tokens += sum(np.size(x) for x, _ in group)
+                tokens += sum(np.size(y) for _, y in group)
                 if evaluate is not None and evaluate_every and history.steps % evaluate_every == 0:
                     history.evaluations.append((history.steps, float(evaluate())))
                 if plot is not None:

@@ -1,0 +1,195 @@
+"""The encoder–decoder Transformer as idiomatic PyTorch: compare ``course_lib/torch_track/encoder_decoder.py``.
+
+The parts are named alike, so the two forms can exchange weights: ``load_raw(model, raw.state())`` and back with
+``raw.load_state(raw_state(model))``. What nn.Module gives for nothing: parameters found by assignment, buffers that
+move with the model, train and eval, state_dict. Dropout draws from PyTorch's own generator here.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ..positions import sinusoidal_positions
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention whose query, key and value may come from different places: (B, T, C), (B, S, C) -> (B, T, C)."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, query, key, value, allow=None):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
+            for layer, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        dropout = self.dropout if self.training else 0.0  # the function knows no train and eval
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=allow, dropout_p=dropout)
+        return self.output(context.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
+
+
+class FeedForward(nn.Module):
+    """Each position by itself: (..., C) -> (..., inner) -> (..., C)."""
+
+    def __init__(self, width, inner, dropout):
+        super().__init__()
+        self.inner = nn.Linear(width, inner)
+        self.outer = nn.Linear(inner, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.outer(self.dropout(F.relu(self.inner(x))))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and a feed-forward, post-norm: (B, S, C) -> (B, S, C)."""
+
+    def __init__(self, config):
+        super().__init__()
+        C = config.width
+        self.attention = MultiHeadAttention(C, config.heads, config.dropout)
+        self.attention_norm = nn.LayerNorm(C)
+        self.feed_forward = FeedForward(C, config.inner, config.dropout)
+        self.feed_forward_norm = nn.LayerNorm(C)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x, allow=None):
+        x = self.attention_norm(x + self.dropout(self.attention(x, x, x, allow)))
+        return self.feed_forward_norm(x + self.feed_forward(x))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention and a feed-forward, post-norm: (B, T, C), (B, S, C) -> (B, T, C)."""
+
+    def __init__(self, config):
+        super().__init__()
+        C = config.width
+        self.attention = MultiHeadAttention(C, config.heads, config.dropout)
+        self.attention_norm = nn.LayerNorm(C)
+        self.cross = MultiHeadAttention(C, config.heads, config.dropout)
+        self.cross_norm = nn.LayerNorm(C)
+        self.feed_forward = FeedForward(C, config.inner, config.dropout)
+        self.feed_forward_norm = nn.LayerNorm(C)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x, memory, allow=None, memory_allow=None):
+        x = self.attention_norm(x + self.dropout(self.attention(x, x, x, allow)))
+        x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory, memory_allow)))
+        return self.feed_forward_norm(x + self.feed_forward(x))
+
+
+class PositionedEmbedding(nn.Module):
+    """ids (B, T) -> ``token(ids) · √C + positions`` (B, T, C). The positions are a buffer: moved, but not trained."""
+
+    def __init__(self, size, config):
+        super().__init__()
+        self.token = nn.Embedding(size, config.width)
+        table = sinusoidal_positions(config.maximum, config.width, config.dtype)
+        self.register_buffer("positions", torch.from_numpy(table), persistent=False)  # computed, so not stored
+        self.scale = math.sqrt(config.width)
+
+    def forward(self, ids):
+        if not 1 <= ids.shape[1] <= len(self.positions):
+            raise ValueError(f"a window of {ids.shape[1]} tokens: the model takes 1 to {len(self.positions)}")
+        return self.token(ids) * self.scale + self.positions[: ids.shape[1]]
+
+
+class Encoder(nn.Module):
+    """Source ids (B, S) -> memory (B, S, C)."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.embedding = PositionedEmbedding(config.source_size, config)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+
+    def forward(self, source, allow=None):
+        x = self.embedding(source)
+        allow = None if allow is None else allow[:, None, None, :]  # (B, S) -> (B, 1, 1, S): on the key axis
+        for layer in self.layers:
+            x = layer(x, allow)
+        return x
+
+
+class Decoder(nn.Module):
+    """Target ids (B, T) and memory (B, S, C) -> (B, T, C)."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.embedding = PositionedEmbedding(config.target_size, config)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+
+    def forward(self, target, memory, allow=None, memory_allow=None):
+        x = self.embedding(target)
+        T = target.shape[1]
+        seen = torch.ones(T, T, dtype=torch.bool, device=target.device).tril()
+        if allow is not None:
+            seen = seen & allow[:, None, None, :]
+        memory_allow = None if memory_allow is None else memory_allow[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, memory, seen, memory_allow)
+        return x
+
+
+class Transformer(nn.Module):
+    """Source ids (B, S) and target ids (B, T), tensors -> logits (B, T, V). ``config`` is a TransformerConfig.
+
+    The masks (B, S) and (B, T) are boolean, True = a real token. Weights start as PyTorch starts them; load those of
+    the raw track with ``load_raw``.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.head = nn.Linear(config.width, config.target_size)
+        self.to(getattr(torch, config.dtype))
+
+    def forward(self, source, target, source_allow=None, target_allow=None):
+        memory = self.encoder(source, source_allow)
+        return self.head(self.decoder(target, memory, target_allow, source_allow))
+
+
+# ---------------------------------------------------------------- the same weights in both forms
+_NAMES = {nn.Embedding: {"weight": "table"}, nn.LayerNorm: {"weight": "gain"}}
+
+
+def _pairs(model):
+    """(name here, name in the raw track, whether the matrix is stored transposed) of every parameter."""
+    for path, module in model.named_modules():
+        for name, _ in module.named_parameters(recurse=False):
+            raw = _NAMES.get(type(module), {}).get(name, name)
+            # nn.Linear keeps (fan_out, fan_in) and computes x Wᵀ
+            yield f"{path}.{name}", f"{path}.{raw}", isinstance(module, nn.Linear) and name == "weight"
+
+
+def load_raw(model, state):
+    """Copy the weights of a raw Transformer of either track, ``raw.state()``, into ``model``, and return it.
+
+    Raises ValueError that names what is missing, unknown or of another shape.
+    """
+    mine = {name: (raw, turned) for name, raw, turned in _pairs(model)}
+    missing = [raw for raw, _ in mine.values() if raw not in state]
+    unknown = sorted(set(state) - {raw for raw, _ in mine.values()})
+    if missing or unknown:
+        raise ValueError(f"these weights do not fit this model: missing {missing}, unknown {unknown}")
+    ready = {name: torch.tensor(state[raw].T if turned else state[raw]) for name, (raw, turned) in mine.items()}
+    try:
+        model.load_state_dict(ready)
+    except RuntimeError as error:  # shapes
+        raise ValueError(f"these weights do not fit this model: {error}") from error
+    return model
+
+
+def raw_state(model):
+    """The weights of ``model`` under the raw track's names and shapes: a dict of NumPy arrays for ``load_state``."""
+    values = model.state_dict()
+    return {
+        raw: (values[name].T if turned else values[name]).cpu().numpy().copy() for name, raw, turned in _pairs(model)
+    }
