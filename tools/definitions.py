@@ -45,10 +45,10 @@ def library(path):
 
 @cache
 def public_names():
-    """{name: [files]} of the public functions and classes that the course is about: no command lines, no drawing."""
+    """{name: [files]} of the public functions and classes that are taught: no commands, drawing or exercises."""
     found = {}
     for path in sorted((nb.ROOT / "course_lib").rglob("*.py")):
-        if path.parent.name == "views" or "__main__" in path.read_text(encoding="utf-8"):
+        if path.parent.name in ("views", "exercises") or "__main__" in path.read_text(encoding="utf-8"):
             continue
         where = path.relative_to(nb.ROOT).as_posix()
         for name in library(where):

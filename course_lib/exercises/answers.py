@@ -1,20 +1,20 @@
-"""Checks of a learner's answers. An untouched answer is told apart from a wrong one, and nothing here ever raises."""
+"""Small questions asked in the middle of a page: one value, compared with the right one. Nothing here ever raises."""
 
 import numpy as np
 
 
-def check(name, answer, right, hint="", digits=3):
+def check_value(name, answer, right, hint="", digits=3):
     """Compare ``answer`` with ``right`` (a number or an array, equal to ``digits`` decimals) and print the verdict.
 
     ``...`` means "not attempted yet". A wrong answer prints what came, of which shape, and the ``hint``. Returns True,
     False, or None when not attempted.
 
-    >>> check("sum", ..., 3)
+    >>> check_value("sum", ..., 3)
     sum: not attempted yet
-    >>> check("sum", 4, 3, hint="add, do not multiply")
+    >>> check_value("sum", 4, 3, hint="add, do not multiply")
     sum: not yet. You say 4. Hint: add, do not multiply
     False
-    >>> check("sum", 3, 3)
+    >>> check_value("sum", 3, 3)
     sum: right!
     True
     """

@@ -1,0 +1,148 @@
+"""Is this the right result? First its type, then its shape, then its dtype, then its values: each with a sentence."""
+
+import numbers
+
+import numpy as np
+
+NAMES = {"array": "a NumPy array", "numpy": "a Tensor", "torch": "a torch.Tensor"}
+
+
+def convert(arguments, track):
+    """The arguments of a case, NumPy arrays of floats, as tensors of the ``track`` ("array": as they are)."""
+    if isinstance(arguments, (list, tuple)):
+        return type(arguments)(convert(argument, track) for argument in arguments)
+    if not isinstance(arguments, np.ndarray) or arguments.dtype.kind not in "fb" or track == "array":
+        return arguments
+    if track == "numpy":
+        from ..numpy_track import Tensor
+
+        return Tensor(arguments) if arguments.dtype.kind == "f" else arguments
+    import torch
+
+    return torch.from_numpy(arguments.copy())
+
+
+def plain(value):
+    """A tensor of either track as its array; anything else as it is."""
+    return value.detach().numpy() if hasattr(value, "detach") else value
+
+
+def dtype_name(value):
+    return str(value.dtype).removeprefix("torch.")
+
+
+def difference(got, want, track="array", what="the result"):
+    """What is wrong with ``got``, as a sentence; None when it is as ``want`` in type, shape, dtype and values."""
+    if isinstance(want, (tuple, list)):
+        return _difference_of_several(got, want, track, what)
+    if not isinstance(want, np.ndarray):
+        return _difference_of_numbers(got, want, what)
+    if not _is_of_track(got, track):
+        came = f"{kind(got)} came for {what}, and {NAMES[track]} is expected"
+        return came + (": wrap it in np.array(...)" if isinstance(got, (list, tuple)) and track == "array" else "")
+    if tuple(got.shape) != want.shape:
+        return f"{what} has shape {tuple(got.shape)}, expected is {want.shape}"
+    if dtype_name(got) != dtype_name(want):
+        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(want)}"
+    return _difference_of_values(np.asarray(plain(got)), want, what)
+
+
+def _why_dtype(want):
+    return " (True and False)" if want.dtype == bool else ", as its input" if want.dtype.kind == "f" else ""
+
+
+def _difference_of_several(got, want, track, what):
+    if not isinstance(got, (tuple, list)):
+        return f"{kind(got)} came, and {len(want)} results are expected"
+    if len(got) != len(want):
+        return f"{len(got)} results came, and {len(want)} are expected"
+    for i, (mine, right) in enumerate(zip(got, want, strict=True), 1):
+        name = f"result {i}" if what == "the result" else f"number {i} of {what}"
+        if problem := difference(mine, right, track, name):
+            return problem
+    return None
+
+
+def _difference_of_numbers(got, want, what):
+    if hasattr(got, "shape") and tuple(got.shape) == () and hasattr(got, "item"):
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, numbers.Real):
+        return f"{kind(got)} came for {what}, and a number is expected"
+    if isinstance(want, int) and not isinstance(got, numbers.Integral):
+        return f"{what} is {number(got)}, a {type(got).__name__}: a whole number is expected, here {want}"
+    if not close(np.float64(got), np.float64(want)):
+        return f"{what} is {number(got)}, expected is {number(want)}"
+    return None
+
+
+def _difference_of_values(got, want, what):
+    wrong = np.argwhere(~close(got, want))
+    if not len(wrong):
+        return None
+    place = tuple(int(i) for i in wrong[0])
+    return (
+        f"{what} is {number(got[place])} at {list(place)}, expected is {number(want[place])}"
+        f" ({len(wrong)} of {want.size} numbers differ)"
+    )
+
+
+def close(got, want):
+    """Elementwise: equal up to rounding at the precision of ``want``; nan equals nan."""
+    relative, absolute = (1e-4, 1e-6) if want.dtype == np.float32 else (1e-7, 1e-10)
+    if want.dtype.kind != "f":
+        return got == want
+    return np.isclose(got, want, rtol=relative, atol=absolute, equal_nan=True)
+
+
+def same(one, other):
+    """Whether two results of a function are the same, whatever they are: for recognising a mistake."""
+    if isinstance(one, (tuple, list)) or isinstance(other, (tuple, list)):
+        sizes = [len(x) if isinstance(x, (tuple, list)) else None for x in (one, other)]
+        return sizes[0] == sizes[1] and all(map(same, one, other))
+    try:
+        a, b = (np.asarray(plain(x)) for x in (one, other))
+        kinds = {"f" if x.dtype.kind in "fiu" else x.dtype.kind for x in (a, b)}
+        if a.shape != b.shape or len(kinds) > 1:
+            return False
+        return bool(np.all(close(a, b) if a.dtype.kind == b.dtype.kind == "f" else a == b))
+    except Exception:  # an answer may be anything
+        return False
+
+
+def _is_of_track(value, track):
+    if track == "array":
+        return isinstance(value, np.ndarray)
+    if track == "numpy":
+        from ..numpy_track import Tensor
+
+        return isinstance(value, (Tensor, np.ndarray))
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def kind(value):
+    """The kind of a value, with its article."""
+    if value is None:
+        return "None"
+    module = type(value).__module__.split(".")[0]
+    name = "torch.Tensor" if module == "torch" else "NumPy array" if type(value) is np.ndarray else type(value).__name__
+    return ("an " if name[0] in "aeioAEIO" else "a ") + name
+
+
+def number(value):
+    """A number short enough to read: True, 3, 0.25, 1.234e-05."""
+    value = value.item() if hasattr(value, "item") else value
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def brief(name, value):
+    """An argument of a case in a few words: its value if small, else its shape."""
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
+        return f"{name} of shapes {', '.join(str(tuple(v.shape)) for v in value)}"
+    if getattr(value, "ndim", 0) == 0:
+        return f"{name} = {number(value)}"
+    array = np.asarray(plain(value))
+    if array.size <= 8 and array.ndim == 1:
+        return f"{name} = [{', '.join(map(number, array))}]"
+    return f"{name} of shape {array.shape}" + (", float32" if array.dtype == np.float32 else "")

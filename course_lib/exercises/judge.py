@@ -1,0 +1,117 @@
+"""The verdict on an answer: right, not yet (what came, what was expected, the likely mistake), or not attempted."""
+
+import inspect
+from dataclasses import dataclass
+
+from . import compare, watch
+from .answers import _problem
+
+RIGHT, NOT_YET, NOT_ATTEMPTED = "right", "not yet", "not attempted yet"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``state`` is one of the three words above; ``problem`` says what came and what was expected, ``where`` for which
+    arguments, ``likely`` what the mistake probably is."""
+
+    state: str
+    problem: str = ""
+    where: str = ""
+    likely: str = ""
+
+
+def judge(exercise, answer, track="array"):
+    """The Verdict on ``answer``, a function or a value. Never raises, whatever the answer is."""
+    if answer is ... or answer is NotImplemented:
+        return Verdict(NOT_ATTEMPTED)
+    if exercise.function is None:
+        return _judge_value(exercise, answer)
+    if not callable(answer):
+        return Verdict(NOT_YET, f"{compare.kind(answer)} came, and a function is expected: check(id, {exercise.name})")
+    if exercise.broken:
+        return _judge_mended(exercise, answer)
+    if exercise.examine:
+        return _examined(exercise, answer)
+    for case in exercise.cases():
+        verdict = _judge_case(exercise, answer, compare.convert(case, track), case, track)
+        if verdict.state != RIGHT:
+            return verdict
+    return Verdict(RIGHT)
+
+
+def _judge_value(exercise, answer):
+    try:
+        problem = _problem(answer, exercise.value, 3)
+    except Exception as error:
+        problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
+    if not problem:
+        return Verdict(RIGHT)
+    likely = next((m.message for m in exercise.mistakes if compare.same(answer, m.wrong)), "")
+    return Verdict(NOT_YET, problem.rstrip("."), likely=likely)
+
+
+def _judge_mended(exercise, answer):
+    if watch.same_code(answer, exercise.stub):
+        return Verdict(NOT_ATTEMPTED)
+    return _examined(exercise, answer)
+
+
+def _examined(exercise, answer):
+    """The verdict of the exercise's own examination."""
+    outcome = watch.call(lambda: exercise.examine(answer), ())
+    if outcome.error:
+        return Verdict(NOT_YET, watch.describe(outcome.error, answer))
+    if watch.untouched(outcome.value):
+        return Verdict(NOT_ATTEMPTED)
+    if outcome.value is None:
+        return Verdict(RIGHT)
+    problem, likely = outcome.value if isinstance(outcome.value, tuple) else (outcome.value, "")
+    return Verdict(NOT_YET, problem, likely=likely)
+
+
+def _judge_case(exercise, answer, arguments, case, track):
+    outcome = watch.call(answer, arguments, exercise.forbids)
+    if isinstance(outcome.error, NotImplementedError) or watch.untouched(outcome.value):
+        return Verdict(NOT_ATTEMPTED)
+    if outcome.value is None and outcome.error is None and watch.empty(answer):
+        return Verdict(NOT_ATTEMPTED)
+    names = list(inspect.signature(exercise.function).parameters)
+    where = ", ".join(map(compare.brief, names, case))
+    if outcome.called:
+        used = ", ".join(outcome.called)
+        return Verdict(NOT_YET, f"It calls {used}, and that is what you are asked to write", where)
+    if outcome.changed:
+        changed = " and ".join(names[i] for i in outcome.changed)
+        likely = "operators like -= and *=, and x[...] = write into the array of the caller: make a new one"
+        return Verdict(NOT_YET, f"The function changes its input in place: {changed}", where, likely)
+    want = exercise.right(*case)
+    if outcome.error:
+        problem = watch.describe(outcome.error, answer)
+    elif outcome.value is None:
+        return Verdict(NOT_YET, "None came back", where, "the `return` is missing")
+    else:
+        try:
+            problem = compare.difference(outcome.value, want, track)
+        except Exception as error:  # whatever the value may be
+            problem = f"{compare.kind(outcome.value)} came, which cannot be compared ({type(error).__name__})"
+    if problem is None:
+        return Verdict(RIGHT)
+    return Verdict(NOT_YET, problem, where, _likely(exercise, outcome, want, case))
+
+
+def _likely(exercise, outcome, want, case):
+    """The message of the first mistake that gives the same outcome for this case; empty if none does."""
+    for mistake in exercise.mistakes:
+        try:
+            if mistake.when is not None and outcome.error is None and mistake.when(outcome.value, want, case):
+                return mistake.message
+        except Exception:  # a predicate need not be ready for every kind of value
+            continue
+        if mistake.wrong is not None:
+            theirs = watch.call(mistake.wrong, case)
+            if outcome.error or theirs.error:
+                if type(outcome.error) is type(theirs.error):
+                    return mistake.message
+            elif compare.same(outcome.value, theirs.value) and not compare.same(theirs.value, want):
+                return mistake.message
+    return ""

@@ -1,0 +1,275 @@
+"""Every check proved: the stub is not attempted, the solution right, each wrong answer refused with its own message."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+import torch
+from wrong_answers import WRONG, WRONG_VALUES
+
+from course_lib import numpy_track
+from course_lib.exercises import every, find
+from course_lib.exercises.judge import NOT_ATTEMPTED, NOT_YET, RIGHT, judge
+
+EXERCISES = every()
+PUBLIC = {name: getattr(numpy_track, name) for name in numpy_track.__all__}
+WRITTEN = [e for e in EXERCISES if e.right]
+MENDED = [e for e in EXERCISES if e.broken]
+
+
+def ids(exercise):
+    return exercise.id
+
+
+def made(exercise, text):
+    """The learner's function, defined by this text as a notebook cell would."""
+    namespace = {"np": np, "math": __import__("math"), "torch": torch, "F": numpy_track.functional, **PUBLIC}
+    exec(compile(text, "a cell", "exec"), namespace)
+    return namespace[exercise.name]
+
+
+def wrong_text(exercise, old, new):
+    if not old:
+        return new
+    assert exercise.solution.count(old) >= 1, f"{old!r} is not in the solution"
+    return exercise.solution.replace(old, new)
+
+
+ROWS = [pytest.param(key, *row[1:], id=f"{key} {row[0]}") for key, rows in WRONG.items() for row in rows]
+
+
+@pytest.mark.parametrize(("key", "old", "new", "words"), ROWS)
+def test_wrong_answer_gets_its_message(key, old, new, words):
+    exercise = find(key)
+    verdict = judge(exercise, made(exercise, wrong_text(exercise, old, new)))
+    assert verdict.state == NOT_YET
+    happened, _, words_there = words.partition("happened: ")
+    if words_there:
+        assert words_there in verdict.problem
+    else:
+        assert words in verdict.likely, verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "words"), [(k, *row[1:]) for k, rows in WRONG_VALUES.items() for row in rows]
+)
+def test_wrong_value_gets_its_message(key, answer, words):
+    verdict = judge(find(key), answer)
+    assert verdict.state == NOT_YET and words in verdict.likely
+
+
+def test_every_exercise_has_at_least_four_wrong_answers():
+    table = WRONG | WRONG_VALUES
+    assert {key: len(table.get(key, [])) >= 4 for key in map(ids, EXERCISES)} == dict.fromkeys(
+        map(ids, EXERCISES), True
+    )
+    assert table.keys() == set(map(ids, EXERCISES))
+
+
+def test_every_message_is_met():
+    """A message that no wrong answer of the table gets is one that nobody has proved."""
+    for exercise in EXERCISES:
+        words = [row[-1] for row in (WRONG | WRONG_VALUES)[exercise.id]]
+        for mistake in exercise.mistakes:
+            assert any(w and w in mistake.message for w in words), f"{exercise.id}: {mistake.message}"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=ids)
+def test_stub_is_not_attempted_and_solution_is_right(exercise):
+    if exercise.function:
+        stub, solution = made(exercise, exercise.stub), made(exercise, exercise.solution)
+    else:
+        stub, solution = ..., exercise.value
+    assert judge(exercise, stub).state == NOT_ATTEMPTED
+    assert judge(exercise, solution).state == RIGHT
+
+
+# ------------------------------------------------------------------ slips that every exercise must refuse
+def wrapped(change):
+    """A function that makes of an exercise the solution with its results changed."""
+
+    def of(exercise):
+        solution = made(exercise, exercise.solution)
+
+        def answer(*arguments):
+            value = solution(*arguments)
+            if isinstance(value, tuple):
+                return tuple(map(change, value))
+            return change(value)
+
+        return answer
+
+    return of
+
+
+def in_arrays(change):
+    return lambda value: [in_arrays(change)(v) for v in value] if isinstance(value, list) else change(value)
+
+
+ARRAYS = [e for e in WRITTEN if e.id not in ("08.1", "09.3")]  # these two give a number
+
+
+@pytest.mark.parametrize("exercise", ARRAYS, ids=ids)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda v: v[None] if isinstance(v, np.ndarray) else v, "has shape"),
+        (lambda v: np.squeeze(v)[..., None] if isinstance(v, np.ndarray) else v, "has shape"),
+        (lambda v: v.astype("float16") if isinstance(v, np.ndarray) else v, "is float16"),
+        (lambda v: v.tolist() if isinstance(v, np.ndarray) else v, "came for"),
+        (lambda v: torch.tensor(v) if isinstance(v, np.ndarray) else v, "a torch.Tensor came"),
+        (lambda v: None if isinstance(v, np.ndarray) else v, "None came"),
+    ],
+    ids=["extra axis", "axis behind", "dtype", "list", "torch", "none"],
+)
+def test_right_values_in_the_wrong_form_are_refused(exercise, change, words):
+    verdict = judge(exercise, wrapped(in_arrays(change))(exercise))
+    assert verdict.state == NOT_YET and words in verdict.problem
+
+
+@pytest.mark.parametrize("exercise", [e for e in ARRAYS if e.id not in ("04.1", "10.1")], ids=ids)
+def test_float64_for_float32_is_refused(exercise):
+    verdict = judge(exercise, wrapped(in_arrays(lambda v: np.float64(v) if np.ndim(v) else v))(exercise))
+    assert verdict.state == NOT_YET and "is float64, expected is float32" in verdict.problem
+
+
+@pytest.mark.parametrize("exercise", [e for e in ARRAYS if e.id != "04.1"], ids=ids)
+def test_in_place_edits_are_refused(exercise):
+    solution = made(exercise, exercise.solution)
+
+    def answer(*arguments):
+        value = solution(*arguments)
+        value = [v.copy() for v in value] if isinstance(value, list) else value
+        first = arguments[0][0] if isinstance(arguments[0], list) else arguments[0]
+        first += 1
+        return value
+
+    verdict = judge(exercise, answer)
+    assert verdict.state == NOT_YET and "changes its input in place" in verdict.problem
+
+
+@pytest.mark.parametrize("exercise", MENDED, ids=ids)
+def test_the_loss_of_a_broken_one_falls_and_its_property_fails(exercise):
+    stub = made(exercise, exercise.stub)
+    problem, likely = exercise.examine(stub)
+    first, last = map(float, re.search(r"falls from ([\d.]+) to ([\d.]+), and yet", problem).groups())
+    assert last < 0.8 * first and likely
+    assert exercise.examine(made(exercise, exercise.solution)) is None
+
+
+# ------------------------------------------------------------------ both tracks, and calls of the library
+TORCH = {
+    "03.1": "def softmax(x):\n    exps = torch.exp(x - x.amax(-1, keepdim=True))\n"
+    "    return exps / exps.sum(-1, keepdim=True)",
+    "05.1": None,  # the same text serves both
+    "05.2": None,
+    "06.1": "def layer_norm(x, gain, bias, epsilon):\n    variance = x.var(-1, correction=0, keepdim=True)\n"
+    "    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + epsilon) * gain + bias",
+    "07.1": None,
+    "10.1": "def top_k_filter(logits, k):\n    kept = torch.argsort(logits, descending=True, stable=True)[:k]\n"
+    "    filtered = torch.full_like(logits, -math.inf)\n    filtered[kept] = logits[kept]\n    return filtered",
+}
+
+
+@pytest.mark.parametrize("key", TORCH)
+def test_answers_in_pytorch(key):
+    exercise = find(key)
+    answer = made(exercise, TORCH[key] or exercise.solution)
+    assert judge(exercise, answer, track="torch").state == RIGHT
+    verdict = judge(exercise, lambda *a: answer(*a).numpy(), track="torch")
+    assert verdict.state == NOT_YET and "a torch.Tensor is expected" in verdict.problem
+
+
+@pytest.mark.parametrize("key", ["05.1", "05.2"])
+def test_answers_with_the_courses_tensors(key):
+    exercise = find(key)
+    assert judge(exercise, made(exercise, exercise.solution), track="numpy").state == RIGHT
+
+
+LIBRARY = [
+    (
+        "03.1",
+        "array",
+        "from torch.nn.functional import softmax as f\nsoftmax = lambda x: f(torch.from_numpy(x), -1).numpy()",
+    ),
+    ("03.1", "torch", "softmax = lambda x: x.softmax(-1)"),
+    ("03.1", "torch", "softmax = lambda x: getattr(torch, 'soft' + 'max')(x, -1)"),
+    ("03.1", "array", "Tensor = Tensor\nsoftmax = lambda x: F.softmax(Tensor(x)).data"),
+    ("04.1", "array", "causal_mask = F.causal_mask"),
+    ("05.2", "array", "merge_heads = lambda x: (lambda: F.merge_heads(x))()"),
+    ("06.1", "torch", "layer_norm = lambda x, g, b, e: torch.nn.functional.layer_norm(x, x.shape[-1:], g, b, e)"),
+    (
+        "09.4",
+        "array",
+        "def clip_by_norm(grads, limit):\n    ps = [Parameter(g) for g in grads]\n    for p, g in zip(ps, grads):\n"
+        "        p.grad = g.copy()\n    norm = clip_grad_norm(ps, limit)\n    return [p.grad for p in ps], norm",
+    ),
+    ("08.1", "array", "number_of_parameters = lambda V, T, C, L: GPT(C17(V, T, C, 1, L)).number_of_parameters()"),
+]
+
+
+@pytest.mark.parametrize(("key", "track", "text"), LIBRARY)
+def test_a_call_of_the_library_is_no_answer(key, track, text):
+    exercise = find(key)
+    answer = made(exercise, "from course_lib.config import GPTConfig as C17\n" + text)
+    verdict = judge(exercise, answer, track)
+    assert verdict.state == NOT_YET and verdict.problem.startswith("It calls ")
+
+
+def test_a_helper_of_ones_own_may_have_any_name():
+    text = (
+        "def softmax(x):\n    return log_softmax(x)\n\n\ndef log_softmax(x):\n    "
+        + find("03.1").solution.split("\n", 2)[2].strip()
+    )
+    assert judge(find("03.1"), made(find("03.1"), text)).state == RIGHT
+
+
+# ------------------------------------------------------------------ one place changed: still right?
+SWAP = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.MatMult: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
+
+
+def mutants(text):
+    """(what was changed, the text with just that changed) for each operator, number, truth value, call and return."""
+    for place, node in enumerate(ast.walk(ast.parse(text))):
+        tree = ast.parse(text)
+        node = list(ast.walk(tree))[place]
+        before = ast.unparse(node) if isinstance(node, (ast.expr, ast.stmt)) else ""
+        if isinstance(node, ast.BinOp) and type(node.op) in SWAP:
+            node.op = SWAP[type(node.op)]()
+        elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAP:
+            node.ops[0] = SWAP[type(node.ops[0])]()
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            node.value = not node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            node.value += 1
+        elif isinstance(node, ast.Return):
+            node.value = None
+        else:
+            continue
+        yield f"{before} -> {ast.unparse(node)}", ast.unparse(ast.fix_missing_locations(tree))
+
+
+SAME = {  # mutants that compute the same
+    "02.1": {"1 -> 2"},  # reshape(-2, n) is reshape(-1, n)
+    "09.3": {"step < warmup -> step <= warmup", "step >= total -> step > total"},  # both parts meet there
+}
+
+
+@pytest.mark.parametrize("exercise", WRITTEN, ids=ids)
+def test_no_mutant_of_a_solution_is_accepted(exercise):
+    accepted = {
+        what for what, text in mutants(exercise.solution) if judge(exercise, made(exercise, text)).state == RIGHT
+    }
+    assert accepted - SAME.get(exercise.id, set()) == set()
