@@ -12,7 +12,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tools import hygiene, nb
+from course_lib.exercises import find
+from tools import hygiene, nb, solved
 
 BOOKS = nb.books()
 
@@ -119,6 +120,17 @@ def timed(book):
     cell(book, "sum").metadata["execution"] = {"iopub.execute_input": "2026-01-01"}
 
 
+def exercise_with(change):
+    """An exercise in its three cells, one of which is changed."""
+
+    def add(book):
+        cells = solved.cells(find("05.2"))
+        change(*cells[1:])
+        book.cells.extend(cells)
+
+    return add
+
+
 def pop_caption(book):
     cell(book, "caption").source = "A dot.\n\n## The rest"
 
@@ -162,6 +174,12 @@ BREAKS = [
     ("encoding", source("sum", "open('data.txt').read()")),
     ("encoding", source("sum", "Path('data.txt').read_text()")),
     ("waves_are_asserted", source("sum", 'print(f"loss ~{1.5:.2f}")')),
+    ("exercises", source("sum", 'check("99.1", mine)')),
+    ("exercises", source("sum", 'check("05.2", merge_heads)')),
+    ("exercises", exercise_with(lambda stub, check: stub.update(source=stub.source + "\n    pass"))),
+    ("exercises", exercise_with(lambda stub, check: stub.update(metadata={}))),
+    ("exercises", exercise_with(lambda stub, check: check.update(source="1 + 1"))),
+    ("exercises", exercise_with(lambda stub, check: stub.update(id="ex-05-99"))),
     ("shakespeare_tagged", source("sum", "load_corpus('tinyshakespeare')")),
     ("caps", source("sum", "\n".join("x = 1" for _ in range(26)))),
     ("caps", source("caption", "*Figure:* dot.\n\n## The rest\n" + "word " * 400)),
@@ -187,6 +205,12 @@ def test_rule_sees(name, change, checked):
     book = good_book()
     changed = change(book)
     assert name in checked(book if changed is None or isinstance(changed, dict) else changed)
+
+
+def test_an_exercise_in_its_three_cells_is_good(checked):
+    book = good_book()
+    exercise_with(lambda *cells: None)(book)
+    assert "exercises" not in checked(book)
 
 
 def test_every_rule_was_tried():

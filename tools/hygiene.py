@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools import nb
+from tools import nb, solved
 from tools.links import broken_links, prose_only
 
 TAGS = {
@@ -267,6 +267,12 @@ def encoding(book):
                 mode = next((a.value for a in call.args[1:2] if isinstance(a, ast.Constant)), "")
                 if "b" not in str(mode) and not any(k.arg == "encoding" for k in call.keywords):
                     yield f'cell {cell.id}: {ast.unparse(call)[:60]}: give encoding="utf-8"'
+
+
+@rule
+def exercises(book):
+    """Stubs are those of course_lib/exercises, and each is checked."""
+    yield from solved.problems(book.book)
 
 
 @rule

@@ -172,6 +172,7 @@ def kernel_environment():
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
     os.environ.pop("PYTHONHASHSEED", None)  # random: output that depends on the order of a set must be found
     os.environ["IPYTHONDIR"] = IPYTHONDIR.name
+    os.environ["COURSE_PROGRESS"] = str(Path(IPYTHONDIR.name) / "progress.json")  # nobody has done anything yet
     startup = Path(IPYTHONDIR.name) / "profile_default" / "startup"
     startup.mkdir(parents=True, exist_ok=True)
     (startup / "no_network.py").write_text(

@@ -1,0 +1,259 @@
+"""What learners see: check, hint, solution and progress as text and as HTML; and that nothing raises."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from course_lib import exercises
+from course_lib.exercises import Exercise, Mistake, check, commands, every, find, hint, progress, solution
+from course_lib.exercises.judge import NOT_ATTEMPTED, NOT_YET, RIGHT, Verdict, judge
+from course_lib.exercises.show import verdict_page
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setattr(commands, "_steps", {})
+    return tmp_path
+
+
+def bare_reshape(x, heads):
+    return x.reshape(x.shape[0], heads, x.shape[1], -1)
+
+
+def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
+    assert check("05.1", bare_reshape) is None
+    assert capsys.readouterr().out == (
+        "05.1 Split into heads: not yet\n"
+        "  What happened: The result is 4 at [0, 0, 1, 0], expected is 8 (32 of 48 numbers differ).\n"
+        "  Tried with: x of shape (2, 3, 8), heads = 2\n"
+        "  Likely mistake: A bare reshape: the shape is right, but the numbers of one position land in another's place."
+        " Cut first, then exchange axes.\n"
+        '  Stuck?: hint("05.1") goes one step further each time.\n'
+    )
+
+
+def test_a_right_answer_says_so_and_gives_a_next_thought(capsys):
+    exercise = find("05.2")
+    check("05.2", lambda x: x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1))
+    assert capsys.readouterr().out == f"05.2 Merge the heads again: right\n  Next thought: {exercise.next_thought}\n"
+
+
+@pytest.mark.parametrize("stub", [..., NotImplemented, lambda x: ..., lambda x: NotImplemented, lambda x: (..., ...)])
+def test_an_untouched_stub_is_not_attempted(stub, capsys, folder):
+    check("05.2", stub)
+    assert capsys.readouterr().out == "05.2 Merge the heads again: not attempted yet\n"
+    assert not list(folder.iterdir())
+
+
+def test_other_kinds_of_stubs():
+    def raises(x):
+        raise NotImplementedError
+
+    def passes(x):
+        """Nothing yet."""
+
+    def forgot(x):
+        x.swapaxes(1, 2)
+
+    states = [judge(find("05.2"), f) for f in (raises, passes, forgot)]
+    assert [v.state for v in states] == [NOT_ATTEMPTED, NOT_ATTEMPTED, NOT_YET]
+    assert states[2].likely == "the `return` is missing"
+
+
+class Odd:
+    """An answer that cannot be looked at."""
+
+    shape, dtype = (3,), "odd"
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no")
+
+    def __len__(self):
+        raise RuntimeError("no")
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __str__ = __repr__
+
+
+ODD = [
+    3,
+    "three",
+    None,
+    [],
+    (),
+    {},
+    len,
+    Odd(),
+    Odd,
+    np.zeros((0, 3)),
+    np.array(["a"]),
+    [[1], [1, 2]],
+    1j,
+    np.nan,
+    True,
+]
+
+
+@pytest.mark.parametrize("exercise", every(), ids=lambda e: e.id)
+def test_nothing_raises(exercise):
+    for value in ODD:
+        assert judge(exercise, value).state == NOT_YET, type(value)
+        if exercise.function and value is not None:
+            assert judge(exercise, lambda *a, value=value: value).state == NOT_YET, type(value)
+    assert judge(exercise, lambda: 1).state == NOT_YET  # a function of nothing
+
+
+def test_an_error_is_reported_in_a_sentence_with_its_line(tmp_path):
+    text = "def merge_heads(x):\n    y = x.swapaxes(1, 2)\n    return y.reshap(3)\n"
+    file = tmp_path / "cell.py"
+    file.write_text(text, encoding="utf-8")
+    namespace = {}
+    exec(compile(text, str(file), "exec"), namespace)
+    problem = judge(find("05.2"), namespace["merge_heads"]).problem
+    assert problem.startswith(
+        "Your function stopped with AttributeError: 'numpy.ndarray' object has no attribute 'reshap'"
+    )
+    assert problem.endswith("That was line 3 of the cell: return y.reshap(3)")
+
+
+def test_unknown_exercises_and_tracks_are_the_authors_mistakes():
+    with pytest.raises(LookupError, match="notebook 05 has 05.1, 05.2, 05.3"):
+        check("05.9", ...)
+    with pytest.raises(LookupError, match="notebooks with some: 02, 03"):
+        hint("77.1")
+    with pytest.raises(ValueError, match="'jax'"):
+        check("05.1", ..., track="jax")
+
+
+def test_hints_go_step_by_step(capsys):
+    hints = find("05.2").hints
+    for _ in range(4):
+        hint("05.2")
+    hint("05.2", 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"05.2, hint 1 of 2: {hints[0]}",
+        f"05.2, hint 2 of 2: {hints[1]}",
+        *['05.2: these were all 2 hints. solution("05.2") shows one way to do it.'] * 2,
+        f"05.2, hint 1 of 2: {hints[0]}",
+    ]
+
+
+def test_solution_is_the_one_that_is_proved(capsys):
+    solution("05.2")
+    assert capsys.readouterr().out == f"Solution of 05.2 Merge the heads again\n\n{find('05.2').solution}\n"
+    solution("08.2")
+    assert "ln 17" in capsys.readouterr().out
+
+
+def test_progress(capsys):
+    progress()
+    before = capsys.readouterr().out
+    assert before.startswith(f"0 of {len(every())} exercises done in this folder\n")
+    check("05.1", bare_reshape)
+    check("08.2", 2.83)
+    check("08.2", 1.0)  # once done, done
+    capsys.readouterr()
+    progress()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 of ")
+    states = {line.split()[0]: line.split()[-1] for line in lines[2:]}
+    assert states["05.1"] == "tried" and states["08.2"] == "done" and states["05.2"] == "-"
+
+
+# ------------------------------------------------------------------ HTML
+class Tags(HTMLParser):
+    """Collects tags and checks that they are closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.found, self.text = [], [], ""
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.open.append(tag)
+        self.found.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize("state", [RIGHT, NOT_YET, NOT_ATTEMPTED])
+def test_a_verdict_is_a_status_in_words(state):
+    exercise = Exercise("01.1", "a < b", 1, "easy", "", (), "think & go on")
+    page = verdict_page(exercise, Verdict(state, "x <b> came", "y = 1", "<script>"))
+    tags = Tags(page._repr_html_())
+    assert tags.found[0][0] == "div" and tags.found[0][1]["role"] == "status"
+    assert f"a < b: {state}" in tags.text  # not by colour alone
+    assert {tag for tag, _ in tags.found} <= {"div", "b", "span", "strong"}
+    signs = [attributes for tag, attributes in tags.found if tag == "span"]
+    assert signs == [{"aria-hidden": "true"}]
+    text = re.sub(r"\W+", "", repr(page))
+    assert text in re.sub(r"\W+", "", tags.text.replace("…", ""))  # the same words in both
+
+
+def test_pages_of_the_other_commands_are_accessible(monkeypatch):
+    pages = []
+    monkeypatch.setattr(commands, "show", pages.append)
+    solution("05.2")
+    hint("05.2")
+    progress()
+    folded, note, table = (Tags(page._repr_html_()) for page in pages)
+    assert [tag for tag, _ in folded.found] == ["details", "summary", "pre", "code"]
+    assert note.found[0][1]["role"] == "status"
+    assert ("caption" in dict(table.found)) and {"col", "row"} == {a.get("scope") for t, a in table.found if t == "th"}
+
+
+def test_in_a_notebook_a_page_is_displayed_as_text_and_html():
+    """In IPython as in a kernel: one display with both forms; its text is what a plain terminal prints."""
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell.instance()\n"
+        "from IPython.utils.capture import capture_output\n"
+        "from course_lib.exercises import check\n"
+        "with capture_output() as got:\n"
+        "    check('05.2', ...)\n"
+        "(page,) = got.outputs\n"
+        "assert set(page.data) == {'text/plain', 'text/html'}, page.data\n"
+        "assert page.data['text/plain'] == '05.2 Merge the heads again: not attempted yet'\n"
+        "assert not got.stdout\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")
+
+
+# ------------------------------------------------------------------ the registry
+def test_every_exercise_is_complete():
+    for e in every():
+        assert re.fullmatch(r"\d\d\.\d+", e.id) and e.title and e.task.strip() and e.next_thought
+        assert 1 <= e.minutes <= 60 and e.difficulty in ("easy", "middle", "harder") and len(e.hints) >= 2
+        assert [e.right, e.examine, e.value].count(None) == 2 and (e.broken is None) == (e.examine is None)
+        assert e.stub != e.solution and not e.stub.startswith("@") and "…" not in e.title
+        assert all(isinstance(m, Mistake) and (m.wrong is not None or m.when) for m in e.mistakes)
+        if e.function and not e.broken:
+            assert e.stub.splitlines()[0] == e.solution.splitlines()[0] and e.stub.endswith(
+                "return ...  # your code here"
+            )
+    ids = [e.id for e in every()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_importing_the_package_loads_no_exercise_and_no_torch():
+    code = (
+        "import sys, course_lib.exercises\n"
+        "loaded = [m for m in sys.modules if m == 'torch' or m.startswith('course_lib.exercises.nb')]\n"
+        "assert not loaded, loaded\n"
+        "course_lib.exercises.every()\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")

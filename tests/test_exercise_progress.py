@@ -1,0 +1,143 @@
+"""The progress file: whole at every moment, whatever kills the kernel; a damaged one is set aside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from course_lib.exercises import store
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COURSE_PROGRESS")
+    return tmp_path / ".course_progress.json"
+
+
+def test_it_lies_in_the_current_folder_and_once_done_stays_done(file):
+    assert store.load() == {}
+    store.note("05.1", False)
+    store.note("05.2", True)
+    store.note("05.2", False)
+    assert store.load() == {"05.1": "tried", "05.2": "done"}
+    assert json.loads(file.read_text(encoding="utf-8"))["exercises"]["05.2"] == "done"
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_what_another_notebook_wrote_is_kept(file):
+    store.note("05.1", True)
+    file.write_text(json.dumps({"exercises": {"05.1": "done", "07.1": "done"}}), encoding="utf-8")
+    store.note("05.2", True)
+    assert set(store.load()) == {"05.1", "05.2", "07.1"}
+
+
+DAMAGED = [
+    b"",
+    b"{",
+    b"[]",
+    b'{"exercises": 3}',
+    b'{"exercises": {"05.1": "perhaps"}}',
+    b"\xff\xfe",
+    b'"x"',
+    b'{"other": {}}',
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_file_is_set_aside_and_the_course_goes_on(file, content, capsys):
+    for n in range(2):
+        file.write_bytes(content)
+        store.note("05.1", True)
+        said = capsys.readouterr().out
+        aside = ".course_progress.json.damaged" + ("" if n == 0 else "-2")
+        assert "was damaged" in said and f"kept as {aside}," in said
+        assert (file.parent / aside).read_bytes() == content
+        assert store.load() == {"05.1": "done"}
+
+
+def test_where_nothing_can_be_written_the_course_goes_on(file, monkeypatch, capsys):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    store.note("05.1", True)
+    assert "could not be saved (No space left on device)" in capsys.readouterr().out
+    assert not list(file.parent.iterdir())
+    file.mkdir()  # and where it cannot be read
+    store.note("05.1", True)
+    assert "cannot be read" in capsys.readouterr().out
+
+
+WRITER = """
+import sys
+from course_lib.exercises import store
+n = 0
+while True:
+    n += 1
+    store.save({f"05.{i}": "done" for i in range(1, n % 400 + 1)})
+    print(n % 400, flush=True)
+"""
+
+
+def writer(folder, code):
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_killing_the_kernel_while_it_writes_loses_nothing(file):
+    for delay in (0.002, 0.005, 0.011, 0.017, 0.003, 0.029):
+        process = writer(file.parent, WRITER)
+        process.stdout.readline()  # it writes
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        last = process.communicate()[0].split()
+        states = json.loads(file.read_text(encoding="utf-8"))["exercises"]
+        said = int(last[-1]) if last else 1
+        assert len(states) in (said, (said + 1) % 400)  # what was confirmed, or the write that had just been renamed
+    assert not list(file.parent.glob("*.damaged*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.parametrize("moment", ["json.dump", "os.fsync", "os.replace"])
+def test_killed_at_the_worst_moments(file, moment):
+    """With half of the new file written, with all of it written, and just before it is renamed."""
+    store.note("05.1", True)
+    module, name = moment.split(".")
+    code = (
+        f"import {module}, os, signal\nfrom course_lib.exercises import store\n"
+        "def kill(data, f=None, **options):\n"
+        "    if hasattr(f, 'write'):\n        f.write('{\"exer')\n        f.flush()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{module}.{name} = kill\nstore.note('05.2', True)\n"
+    )
+    process = writer(file.parent, code)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    (left,) = file.parent.glob("*.part")
+    assert store.load() == {"05.1": "done"}
+    os.utime(left, (0, 0))  # an hour later
+    store.note("05.3", True)
+    assert store.load() == {"05.1": "done", "05.3": "done"} and not left.exists()
+
+
+def test_git_never_sees_it():
+    names = [".course_progress.json", "notebooks/.course_progress.json", "notebooks/.course_progress.json.damaged"]
+    names += ["my_course/05_multi_head.ipynb", "notebooks/.course_progress.json.77.part"]
+    done = subprocess.run(["git", "check-ignore", *names], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    if "not a git repository" in done.stderr:
+        pytest.skip("this copy of the course is no git repository")
+    assert done.stdout.split() == names

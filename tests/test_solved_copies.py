@@ -1,0 +1,82 @@
+"""Exercises in notebooks: as shipped none is attempted, and in a solved copy all are right."""
+
+import nbformat
+import pytest
+
+from course_lib.exercises import every, find
+from tools import nb, solved
+
+IMPORTS = (
+    "import math\n\nimport numpy as np\n\nfrom course_lib.exercises import check, hint, progress, solution\n"
+    "from course_lib.numpy_track import AdamW\nfrom course_lib.numpy_track import functional as F"
+)
+
+
+def page_of_all():
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(IMPORTS, id="imports")])
+    for exercise in every():
+        book.cells += solved.cells(exercise)
+    book.cells.append(nbformat.v4.new_code_cell("progress()", id="progress"))
+    return book
+
+
+def said(verdicts):
+    return {key: text.splitlines()[0].rsplit(": ", 1)[1] for key, text in verdicts.items()}
+
+
+@pytest.fixture(scope="module")
+def page():
+    return page_of_all()
+
+
+def test_as_shipped_nothing_is_attempted(page, tmp_path):
+    verdicts = solved.verdicts(page, tmp_path)
+    assert said(verdicts) == {exercise.id: "not attempted yet" for exercise in every()}
+    again = page_of_all()
+    solved.verdicts(again, tmp_path)
+    assert [c.get("outputs") for c in page.cells] == [c.get("outputs") for c in again.cells]  # what nbval compares
+    for cell in page.cells:
+        for out in cell.get("outputs", []):
+            assert out.output_type == "display_data" and set(out.data) == {"text/plain", "text/html"}
+    assert page.cells[-1].outputs[0].data["text/plain"].startswith("0 of ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_in_a_solved_copy_all_are_right(page, tmp_path):
+    copy = solved.solved(page)
+    assert said(solved.verdicts(copy, tmp_path)) == {exercise.id: "right" for exercise in every()}
+    count = len(every())
+    assert copy.cells[-1].outputs[0].data["text/plain"].startswith(f"{count} of {count} ")
+    assert solved.stubs(page)["05.2"].source == find("05.2").stub  # the page itself is as it was
+
+
+WITH_EXERCISES = [path for path in nb.books() if solved.stubs(nb.read(path))]
+
+
+@pytest.mark.parametrize("path", WITH_EXERCISES, ids=lambda path: path.stem)
+def test_solved_copy_of(path):
+    """Lessons that train at length run shortened: imports and exercises."""
+    copy = solved.solved(nb.read(path), shortened=path.name.startswith(nb.LONG))
+    wanted = dict.fromkeys(solved.stubs(copy), "right")
+    assert said(solved.verdicts(copy, path.parent)) == wanted
+
+
+def test_a_wrong_solution_would_be_seen(tmp_path, capsys, monkeypatch):
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(IMPORTS, id="imports")])
+    book.cells += solved.cells(find("05.2"))
+    assert list(solved.problems(book)) == []
+    path = tmp_path / "05_small.ipynb"
+    path.write_text(nb.text(book), encoding="utf-8")
+    assert solved.main(["copies", str(tmp_path / "copies"), str(path)]) == 0
+    assert find("05.2").solution in nb.read(tmp_path / "copies" / path.name).cells[2].source
+    monkeypatch.setattr(solved, "solved", lambda book: book)  # nothing solved
+    assert solved.main(["copies", str(tmp_path / "copies"), str(path)]) == 1
+    assert capsys.readouterr().out.splitlines()[1].endswith("not attempted yet")
+
+
+def test_a_shortened_copy_keeps_imports_and_exercises():
+    book = page_of_all()
+    book.cells.insert(1, nbformat.v4.new_code_cell("train_for_hours()", id="train"))
+    book.cells.insert(1, nbformat.v4.new_code_cell("%config x = 1\nimport sys", id="more-imports"))
+    short = [cell.id for cell in solved.solved(book, shortened=True).cells]
+    assert short[:4] == ["imports", "more-imports", "ex-02-1", "check-02-1"] and "train" not in short
