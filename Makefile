@@ -2,6 +2,6 @@
 # Settings: PORT=8890, ARGS="...", TORCH_INDEX=URL and PYTHON=python3.12; make hands them to run.py as environment.
 PYTHON ?= python3
 
-.PHONY: help setup lab test notebooks bench clean clean-all
-help setup lab test notebooks bench clean clean-all:
+.PHONY: help setup lab edit test notebooks bench clean clean-all
+help setup lab edit test notebooks bench clean clean-all:
 	@$(PYTHON) run.py $@

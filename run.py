@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One command opens the course, one tests it.  Needs nothing but Python 3.11 or newer.
 
-  python3 run.py lab        open the course in JupyterLab (sets everything up the first time)
+  python3 run.py lab        open your copies of the notebooks in JupyterLab (sets everything up the first time)
+  python3 run.py edit       open the notebooks themselves, to change the course
   python3 run.py test       run every test and every notebook
   python3 run.py notebooks  run every notebook again and save its outputs
   python3 run.py bench      print the time of each part beside its budget
@@ -46,6 +47,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
+COPIES = "my_course"  # the learner's own copies of the notebooks; git does not look at it
 STAMP = VENV / "course-setup.json"  # says whose .venv this is, and whether it is complete
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 NEEDED_GB = 3.0  # .venv 1.6 GB, and the downloads on their way
@@ -273,8 +275,8 @@ def port_number(text):
     return int(text)
 
 
-def running_lab(python):
-    """The JupyterLab that already serves this course's notebooks, or None."""
+def running_lab(python, folder):
+    """The JupyterLab that already serves this folder of the course, or None."""
     found = subprocess.run(
         [str(python), "-m", "jupyter_server", "list", "--jsonlist"],
         stdout=subprocess.PIPE,
@@ -288,7 +290,7 @@ def running_lab(python):
     except ValueError:
         return None
     for server in servers:
-        same = os.path.normcase(server["root_dir"]) == os.path.normcase(str(ROOT / "notebooks"))
+        same = os.path.normcase(server["root_dir"]) == os.path.normcase(str(folder))
         if same and answers(server["port"]):
             return server
     return None
@@ -305,12 +307,33 @@ def no_desktop():
     return sys.platform == "linux" and not any(os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
+def copies():
+    """Bring the learner's copies of the notebooks up to date; returns their folder."""
+    from tools import working_copies
+
+    folder = ROOT / COPIES
+    for sentence in working_copies.update(ROOT / "notebooks", folder):
+        say(sentence)
+    say("You work in your own copies of the notebooks, in %s: updates of the course never touch them." % COPIES)
+    return folder
+
+
 def lab(args):
-    port = os.environ.get("PORT", "")
-    port_number(port or "8888")
+    port_number(os.environ.get("PORT", "") or "8888")
     python = set_up()
-    server = running_lab(python)
-    start = ROOT / "notebooks" / "00_start_here.ipynb"
+    return open_lab(python, copies(), args)
+
+
+def edit(args):
+    port_number(os.environ.get("PORT", "") or "8888")
+    return open_lab(set_up(), ROOT / "notebooks", args)
+
+
+def open_lab(python, folder, args):
+    """JupyterLab on one folder of notebooks; the one that shows it already, if there is one."""
+    port = os.environ.get("PORT", "")
+    server = running_lab(python, folder)
+    start = folder / "00_start_here.ipynb"
     if server and port in ("", str(server["port"])):  # another PORT opens a second one
         address = "%slab/tree/%s?token=%s" % (server["url"], start.name, server.get("token", ""))
         say("The course is open already, at this address:\n    " + address)
@@ -374,6 +397,9 @@ def clean(args):
     for folder, inside, _ in os.walk(str(ROOT)):
         for name in list(inside):
             top = folder == str(ROOT)
+            if top and name == COPIES:  # a learner's work, checkpoints included
+                inside.remove(name)
+                continue
             if name in names or top and (name in ("build", "dist") or name.endswith(".egg-info")):
                 shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
                 inside.remove(name)
@@ -392,6 +418,7 @@ def clean_all(args):
 
 COMMANDS = {
     "lab": lab,
+    "edit": edit,
     "test": test,
     "notebooks": notebooks,
     "bench": bench,

@@ -658,5 +658,127 @@ def _(copy):
     return [FILES], "test_no_notebook_vanished"
 
 
-# What only exercises can show, once they exist: a starter that holds the answer, a check weakened, the decisive
-# assertion of a check dropped, a solution broken.
+# ------------------------------------------------------------------ exercises, progress and working copies
+EXERCISES = "course_lib/exercises/"
+
+# name: (file, old text, new text, test file that should notice, piece of the test's name)
+EXERCISE_CHANGES = {
+    "shapes not compared": (
+        EXERCISES + "compare.py",
+        "if tuple(got.shape) != want.shape:",
+        "if tuple(got.shape) != want.shape and got.size != want.size:",
+        "tests/test_exercise_answers.py",
+        "wrong_form",
+    ),
+    "dtypes not compared": (
+        EXERCISES + "compare.py",
+        "if dtype_name(got) != dtype_name(want):",
+        "if False:",
+        "tests/test_exercise_answers.py",
+        "float64_for_float32",
+    ),
+    "edits in place accepted": (
+        EXERCISES + "judge.py",
+        "if outcome.changed:",
+        "if False:",
+        "tests/test_exercise_answers.py",
+        "in_place",
+    ),
+    "calls of the library accepted": (
+        EXERCISES + "judge.py",
+        "if outcome.called:",
+        "if False:",
+        "tests/test_exercise_answers.py",
+        "call_of_the_library",
+    ),
+    "the stub holds the answer": (
+        EXERCISES + "exercise.py",
+        'return "\\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], TODO])',
+        "return text",
+        "tests/test_exercise_answers.py",
+        "stub_is_not_attempted",
+    ),
+    "a solution broken": (
+        EXERCISES + "nb05.py",
+        "return x.swapaxes(1, 2).reshape(B, T, H * D)",
+        "return x.reshape(B, T, H * D)",
+        "tests/test_exercise_answers.py",
+        "solution_is_right[05.2]",
+    ),
+    "a message for another mistake": (
+        EXERCISES + "nb04_mask.py",
+        "the diagonal is hidden: a position may look at itself",
+        "rows and columns are exchanged",
+        "tests/test_exercise_answers.py",
+        "gets_its_message[04.1",
+    ),
+    "a decisive case dropped": (
+        EXERCISES + "nb03.py",
+        "        (np.array([[1000.0, 1001.0], [0.0, 1.0]]),),\n        (np.array([[-1000.0, -1001.0], [0.0, 1000.0]]),),\n",
+        "",
+        "tests/test_exercise_answers.py",
+        "gets_its_message[03.1",
+    ),
+    "a broken model that does not leak": (
+        EXERCISES + "nb06_bug.py",
+        "centred = x - x.mean(axis=1, keepdims=True)\n    variance = (centred * centred).mean(axis=1, keepdims=True)",
+        "centred = x - x.mean(axis=2, keepdims=True)\n    variance = (centred * centred).mean(axis=2, keepdims=True)",
+        "tests/test_exercise_answers.py",
+        "loss_of_a_broken_one",
+    ),
+    "progress written over the old file": (
+        EXERCISES + "store.py",
+        'part = file.with_name(f"{file.name}.{os.getpid()}.part")',
+        "part = file",
+        "tests/test_exercise_progress.py",
+        "killed_at_the_worst",
+    ),
+    "a damaged progress file stops the page": (
+        EXERCISES + "store.py",
+        "except (ValueError, KeyError, TypeError, AttributeError):",
+        "except KeyError:",
+        "tests/test_exercise_progress.py",
+        "damaged_file",
+    ),
+    "the verdict by colour alone": (
+        EXERCISES + "show.py",
+        "{escape(title)}: <strong>{verdict.state}</strong></div>",
+        "{escape(title)}</div>",
+        "tests/test_exercise_pages.py",
+        "status_in_words",
+    ),
+    "a solved copy that is not solved": (
+        "tools/solved.py",
+        "        cell.source = find(key).solved\n",
+        "        find(key)\n",
+        "tests/test_solved_copies.py",
+        "all_are_right",
+    ),
+    "a learner's copy overwritten": (
+        "tools/working_copies.py",
+        'if mine == known.get("given"):',
+        "if True:",
+        "tests/test_working_copies.py",
+        "never_overwritten",
+    ),
+    "a new version offered again and again": (
+        "tools/working_copies.py",
+        '    known["offered"] = new["content"]\n',
+        "",
+        "tests/test_working_copies.py",
+        "never_overwritten",
+    ),
+    "working copies seen by git": (".gitignore", "/my_course/\n", "", "tests/test_working_copies.py", "git_pull"),
+}
+
+
+def exercise_change(path, old, new, test, name):
+    def change(copy):
+        copy.replace(path, old, new)
+        return [test], name
+
+    return change
+
+
+for _name, _entry in EXERCISE_CHANGES.items():
+    SABOTAGES[f"exercise: {_name}"] = exercise_change(*_entry)

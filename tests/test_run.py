@@ -234,7 +234,7 @@ def test_index_that_does_not_answer():
 def called(course, monkeypatch):
     calls = []
     monkeypatch.setattr(run, "call", lambda command, **options: calls.append((list(map(str, command)), options)) or 0)
-    monkeypatch.setattr(run, "running_lab", lambda python: None)
+    monkeypatch.setattr(run, "running_lab", lambda python, folder: None)
     return calls
 
 
@@ -243,8 +243,21 @@ def test_lab(called, course):
     assert run.main(["lab", "PORT=9001"]) == 0
     ((command, options),) = called
     assert "--ServerApp.port=9001" in command and command[-1].endswith("/lab/tree/00_start_here.ipynb")
-    assert options["cwd"] == str(course / "notebooks")
+    assert options["cwd"] == str(course / "my_course")  # the learner's copies
     assert options["env"]["JUPYTER_PREFER_ENV_PATH"] == "1"  # a kernel registered by the user does not win (W09)
+
+
+def test_lab_opens_copies_and_edit_the_notebooks(called, course, capsys):
+    shipped = course / "notebooks" / "00_start_here.ipynb"
+    shipped.write_text("{}", encoding="utf-8")
+    assert run.main(["lab"]) == run.main(["edit"]) == 0
+    assert [options["cwd"] for _, options in called] == [str(course / "my_course"), str(course / "notebooks")]
+    mine = course / "my_course" / "00_start_here.ipynb"
+    mine.write_text("mine", encoding="utf-8")
+    shipped.write_text('{"new": 1}', encoding="utf-8")
+    run.main(["lab"])
+    assert "00_start_here.new.ipynb" in capsys.readouterr().out
+    assert mine.read_text(encoding="utf-8") == "mine"
 
 
 def test_lab_asks_no_questions(called):
@@ -300,7 +313,7 @@ def test_help_of_make_checkpoints_names_the_models(monkeypatch, capsys):
 
 def test_lab_twice_shows_the_one_that_runs(called, monkeypatch, capsys):
     running = {"url": "http://localhost:8888/", "port": 8888, "token": "t"}
-    monkeypatch.setattr(run, "running_lab", lambda python: running)
+    monkeypatch.setattr(run, "running_lab", lambda python, folder: running)
     monkeypatch.setattr(run, "no_desktop", lambda: True)
     assert run.main(["lab"]) == 0 and not called
     assert "http://localhost:8888/lab/tree/00_start_here.ipynb?token=t" in capsys.readouterr().out
@@ -314,7 +327,7 @@ def test_running_lab_is_this_course_and_answers(course, monkeypatch):
     def servers(*found):
         listed = subprocess.CompletedProcess([], 0, json.dumps(found), "")
         monkeypatch.setattr(run.subprocess, "run", lambda *a, **k: listed)
-        return run.running_lab("python")
+        return run.running_lab("python", course / "notebooks")
 
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -348,9 +361,11 @@ def test_unknown_command_and_failed_system_call():
 def test_clean_keeps_what_is_not_a_cache(course):
     for name in (".venv/lib/__pycache__", "course_lib/__pycache__", "build/x", "notebooks/build", "x.egg-info"):
         (course / name).mkdir(parents=True)
+    (course / "my_course" / ".ipynb_checkpoints").mkdir(parents=True)  # a learner's
     run.write_stamp(ours=True)
     run.clean([])
     left = sorted(p.relative_to(course).as_posix() for p in course.rglob("*") if p.is_dir())
-    assert left == [".venv", ".venv/lib", ".venv/lib/__pycache__", "course_lib", "notebooks", "notebooks/build"]
+    mine = ["my_course", "my_course/.ipynb_checkpoints"]
+    assert left == [".venv", ".venv/lib", ".venv/lib/__pycache__", "course_lib", *mine, "notebooks", "notebooks/build"]
     run.clean_all([])
     assert not run.VENV.exists()
