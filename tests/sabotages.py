@@ -714,7 +714,8 @@ EXERCISE_CHANGES = {
     ),
     "a decisive case dropped": (
         EXERCISES + "nb03.py",
-        "        (np.array([[1000.0, 1001.0], [0.0, 1.0]]),),\n        (np.array([[-1000.0, -1001.0], [0.0, 1000.0]]),),\n",
+        "        (np.array([[1000.0, 1001.0], [0.0, 1.0]]),),\n"
+        "        (np.array([[-1000.0, -1001.0], [0.0, 1000.0]]),),\n",
         "",
         "tests/test_exercise_answers.py",
         "gets_its_message[03.1",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COURSE_PROGRESS")
+    monkeypatch.delenv("COURSE_PROGRESS", raising=False)
     return tmp_path / ".course_progress.json"
 
 

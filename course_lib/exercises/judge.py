@@ -27,7 +27,8 @@ def judge(exercise, answer, track="array"):
     if exercise.function is None:
         return _judge_value(exercise, answer)
     if not callable(answer):
-        return Verdict(NOT_YET, f"{compare.kind(answer)} came, and a function is expected: check(id, {exercise.name})")
+        call = f'check("{exercise.id}", {exercise.name})'
+        return Verdict(NOT_YET, f"{compare.kind(answer)} came, and the function itself is expected: {call}")
     if exercise.broken:
         return _judge_mended(exercise, answer)
     if exercise.examine:
