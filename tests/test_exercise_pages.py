@@ -33,7 +33,7 @@ def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
         "  Tried with: x of shape (2, 3, 8), heads = 2\n"
         "  Likely mistake: A bare reshape: the shape is right, but the numbers of one position land in another's place."
         " Cut first, then exchange axes.\n"
-        '  Stuck?: hint("05.1") goes one step further each time.\n'
+        '  Help: hint("05.1") goes one step further each time.\n'
     )
 
 

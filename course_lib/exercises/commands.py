@@ -55,7 +55,7 @@ def progress():
     """Show a table of all exercises: which are done in this folder, which were tried."""
     states = store.load()
     exercises = every()
-    rows = [(e.id, e.title, f"{e.minutes} min", e.difficulty, states.get(e.id, "-")) for e in exercises]
+    rows = [(e.id, e.title, e.minutes, e.difficulty, states.get(e.id, "-")) for e in exercises]
     done = sum(states.get(e.id) == store.DONE for e in exercises)
     caption = f"{done} of {len(exercises)} exercises done in this folder"
-    show(table_page(caption, ("exercise", "title", "time", "difficulty", "state"), rows))
+    show(table_page(caption, ("exercise", "title", "minutes", "difficulty", "state"), rows))

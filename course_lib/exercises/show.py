@@ -44,7 +44,7 @@ def verdict_page(exercise, verdict):
             ("What happened", _sentence(verdict.problem)),
             ("Tried with", verdict.where),
             ("Likely mistake", _sentence(verdict.likely)),
-            ("Stuck?", f'hint("{exercise.id}") goes one step further each time.'),
+            ("Help", f'hint("{exercise.id}") goes one step further each time.'),
         ]
     lines = [(name, text) for name, text in lines if text]
     sign, colour = _LOOK[verdict.state]
