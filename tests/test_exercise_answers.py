@@ -72,6 +72,7 @@ def test_every_message_is_met():
     for exercise in EXERCISES:
         words = [row[-1] for row in (WRONG | WRONG_VALUES)[exercise.id]]
         for mistake in exercise.mistakes:
+            assert re.match(r"`|[^\W\d_]{2,}|a |[CH] |0 ", mistake.message)  # it gets a capital: `x` and ε need none
             assert any(w and w in mistake.message for w in words), f"{exercise.id}: {mistake.message}"
 
 

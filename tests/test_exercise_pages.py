@@ -191,12 +191,12 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("state", [RIGHT, NOT_YET, NOT_ATTEMPTED])
 def test_a_verdict_is_a_status_in_words(state):
-    exercise = Exercise("01.1", "a < b", 1, "easy", "", (), "think & go on")
-    page = verdict_page(exercise, Verdict(state, "x <b> came", "y = 1", "<script>"))
+    exercise = Exercise("01.1", "a < b", 1, "easy", "", (), "think & `go` on")
+    page = verdict_page(exercise, Verdict(state, "x <b> `came`", "y = 1", "<script>"))
     tags = Tags(page._repr_html_())
     assert tags.found[0][0] == "div" and tags.found[0][1]["role"] == "status"
     assert f"a < b: {state}" in tags.text  # not by colour alone
-    assert {tag for tag, _ in tags.found} <= {"div", "b", "span", "strong"}
+    assert {tag for tag, _ in tags.found} <= {"div", "b", "span", "strong", "code"}
     signs = [attributes for tag, attributes in tags.found if tag == "span"]
     assert signs == [{"aria-hidden": "true"}]
     text = re.sub(r"\W+", "", repr(page))

@@ -9,8 +9,8 @@ test_exercise_answers.py: it must be refused, with these words under "Likely mis
 WRONG = {
     "02.1": [
         ("gradients exchanged", "return by_a, by_b", "return by_b, by_a", "wrong order"),
-        ("b not transposed", "grad @ b.T", "grad @ b", "b must be transposed"),
-        ("a not transposed", "rows.T @", "rows @", "a must be transposed"),
+        ("b not transposed", "grad @ b.T", "grad @ b", "`b` must be transposed"),
+        ("a not transposed", "rows.T @", "rows @", "`a` must be transposed"),
         ("factors exchanged", "rows.T @ grad.reshape(-1, grad.shape[-1])", "grad @ a.swapaxes(-1, -2)", "not grad aᵀ"),
         (
             "not summed over the batch",
@@ -31,6 +31,12 @@ WRONG = {
         ("one sum for everything", "exps.sum(axis=-1, keepdims=True)", "exps.sum()", "each row must have its own"),
         ("sum down the columns", "exps.sum(axis=-1", "exps.sum(axis=0", "rows are what sums to 1"),
         ("keepdims forgotten", "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)", "keepdims=True"),
+        (
+            "axis 1",
+            "x.max(axis=-1, keepdims=True))  # at most exp(0) = 1\n    return exps / exps.sum(axis=-1",
+            "x.max(axis=min(1, x.ndim - 1), keepdims=True))\n    return exps / exps.sum(axis=min(1, x.ndim - 1)",
+            "axis=1 is the last",
+        ),
         ("no maximum taken off", "x - x.max(axis=-1, keepdims=True)", "x", "exp overflows"),
         ("maximum of everything", "x.max(axis=-1, keepdims=True)", "x.max()", "largest score of everything"),
         ("no exp", "np.exp(x - x.max(axis=-1, keepdims=True))", "x", "shares of the scores"),
@@ -142,6 +148,12 @@ WRONG = {
         ),
         ("no root", "np.sqrt(variance + epsilon)", "(variance + epsilon)", "not by its root"),
         ("ε outside the root", "np.sqrt(variance + epsilon)", "(np.sqrt(variance) + epsilon)", "under the root"),
+        (
+            "keepdims forgotten",
+            "x.mean(axis=-1, keepdims=True)  # (..., C) → (..., 1)\n    variance = x.var(axis=-1, keepdims=True)",
+            "x.mean(axis=-1)\n    variance = x.var(axis=-1)",
+            "keepdims=True",
+        ),
         ("no gain", " * gain", "", "`gain` is missing"),
         ("no bias", " + bias", "", "`bias` is missing"),
         ("mean not taken off", "(x - mean)", "x", "mean is not taken off"),
@@ -218,6 +230,7 @@ WRONG = {
         ("sign", "return gradient / n", "return -gradient / n", "the sign"),
         ("no target", "    gradient[np.arange(n), targets] -= 1\n", "", "target is missing"),
         ("divided by all", "return gradient / n", "return gradient / gradient.size", "n · V"),
+        ("one sum for all", "exps.sum(axis=-1, keepdims=True)", "exps.sum()", "probabilities of each row"),
         ("whole columns", "gradient[np.arange(n), targets]", "gradient[:, targets]", "reaches whole columns"),
         ("no softmax", "exps / exps.sum(axis=-1, keepdims=True)", "logits.copy()", "not turned into probabilities"),
         ("overflow", "logits - logits.max(axis=-1, keepdims=True)", "logits", "exp overflows"),
@@ -244,6 +257,12 @@ WRONG = {
         ("ε under the root", "(np.sqrt(v_hat) + 1e-8)", "np.sqrt(v_hat + 1e-8)", "not under it"),
         ("not squared", "grad**2", "grad", "squared gradient"),
         ("decay without rate", "rate * decay * p", "decay * p", "goes with the rate"),
+        (
+            "steps from 0",
+            "- 0.9**step)\n    v_hat = v / (1 - 0.999**step)",
+            "- 0.9 ** (step + 1))\n    v_hat = v / (1 - 0.999 ** (step + 1))",
+            "count from 1",
+        ),
         ("no decay", " - rate * decay * p", "", "decay is missing"),
         ("uphill", "- rate * m_hat", "+ rate * m_hat", "the sign"),
         ("corrected state", "return p, m, v", "return p, m_hat, v_hat", "only for this step"),
@@ -326,6 +345,12 @@ WRONG = {
             "def top_k_filter(logits, k):\n    limit = np.sort(logits)[-min(k, len(logits))]\n"
             "    return np.where(logits >= limit, logits, -np.inf)",
             "equal logits",
+        ),
+        (
+            "unstable sort",
+            'np.argsort(-logits, kind="stable")[:k]',
+            'np.argsort(logits, kind="stable")[::-1][:k]',
+            "the later was kept",
         ),
         ("one too few", "[:k]", "[: k - 1]", "one too few"),
         ("one too many", "[:k]", "[: k + 1]", "one too many"),

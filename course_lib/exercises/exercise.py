@@ -22,7 +22,7 @@ class Mistake:
     """A likely mistake, and the ``message`` meant for whoever makes it.
 
     It is recognised by what comes out: the answer gives what ``wrong`` gives (a function of the same arguments; or the
-    value itself, for a question), or ``when(got, want, arguments)`` is true.
+    value itself, for a question), or ``when(got, want, arguments)`` is true (``got`` may be an exception).
     """
 
     message: str

@@ -1,7 +1,10 @@
 """The verdict on an answer: right, not yet (what came, what was expected, the likely mistake), or not attempted."""
 
 import inspect
+import warnings
 from dataclasses import dataclass
+
+import numpy as np
 
 from . import compare, watch
 from .answers import _problem
@@ -22,6 +25,12 @@ class Verdict:
 
 def judge(exercise, answer, track="array"):
     """The Verdict on ``answer``, a function or a value. Never raises, whatever the answer is."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a verdict says it better
+        return _judge(exercise, answer, track)
+
+
+def _judge(exercise, answer, track):
     if answer is ... or answer is NotImplemented:
         return Verdict(NOT_ATTEMPTED)
     if exercise.function is None:
@@ -104,14 +113,14 @@ def _likely(exercise, outcome, want, case):
     """The message of the first mistake that gives the same outcome for this case; empty if none does."""
     for mistake in exercise.mistakes:
         try:
-            if mistake.when is not None and outcome.error is None and mistake.when(outcome.value, want, case):
+            if mistake.when is not None and mistake.when(outcome.error or outcome.value, want, case):
                 return mistake.message
         except Exception:  # a predicate need not be ready for every kind of value
             continue
         if mistake.wrong is not None:
             theirs = watch.call(mistake.wrong, case)
             if outcome.error or theirs.error:
-                if type(outcome.error) is type(theirs.error):
+                if repr(outcome.error) == repr(theirs.error):  # the same words, and so the same shapes
                     return mistake.message
             elif compare.same(outcome.value, theirs.value) and not compare.same(theirs.value, want):
                 return mistake.message

@@ -35,15 +35,15 @@ Somebody computed `a @ b` and got the gradient `grad` of the result. Send it on:
     forbids=("backward", "autograd"),
     mistakes=(
         Mistake(
-            "the two gradients are in the wrong order: first that of a, then that of b",
+            "the two gradients are in the wrong order: first that of `a`, then that of `b`",
             lambda a, b, grad: _right(a, b, grad)[::-1],
         ),
         Mistake(
-            "b must be transposed: by_a[i, j] adds grad[i, :] times row j of b",
+            "`b` must be transposed: by_a[i, j] adds grad[i, :] times row j of `b`",
             lambda a, b, grad: (grad @ b, _right(a, b, grad)[1]),
         ),
         Mistake(
-            "a must be transposed: by_b[i, j] adds column i of a times column j of grad",
+            "`a` must be transposed: by_b[i, j] adds column i of `a` times column j of `grad`",
             lambda a, b, grad: (_right(a, b, grad)[0], a @ grad),
         ),
         Mistake(
@@ -51,7 +51,7 @@ Somebody computed `a @ b` and got the gradient `grad` of the result. Send it on:
             lambda a, b, grad: (_right(a, b, grad)[0], grad @ a.swapaxes(-1, -2)),
         ),
         Mistake(
-            "b is used once for every matrix of the batch, so its gradients must be added up over the batch",
+            "`b` is used once for every matrix of the batch, so its gradients must be added up over the batch",
             lambda a, b, grad: (grad @ b.T, a.swapaxes(-1, -2) @ grad),
         ),
         Mistake(

@@ -56,8 +56,12 @@ Bring each position's C numbers to mean 0 and variance 1, then stretch them by `
             lambda x, g, b, e: (x - x.mean(-1, keepdims=True)) / (x.var(-1, keepdims=True) + e) * g + b,
         ),
         Mistake(
-            "ε belongs under the root, added to the variance",
+            "the ε belongs under the root, added to the variance",
             lambda x, g, b, e: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + e) * g + b,
+        ),
+        Mistake(
+            "mean and variance need keepdims=True: without it they lie down as a row",
+            lambda x, g, b, e: (x - x.mean(-1)) / np.sqrt(x.var(-1) + e) * g + b,
         ),
         Mistake("`gain` is missing", lambda x, g, b, e: _right(x, np.ones_like(g), b, e)),
         Mistake("`bias` is missing", lambda x, g, b, e: _right(x, g, np.zeros_like(b), e)),

@@ -52,7 +52,7 @@ def _bent(x):
         Mistake("the slope without grad: multiply by what arrives", lambda x, grad: (x > 0).astype(x.dtype)),
         Mistake("the gradient passes where x < 0: it should be where x > 0", lambda x, grad: grad * (x < 0)),
         Mistake("at x = 0 the gradient is 0", lambda x, grad: grad * (x >= 0)),
-        Mistake("grad times relu(x): the slope is 1 or 0", lambda x, grad: grad * np.maximum(x, 0)),
+        Mistake("this is `grad` times relu(x): the slope is 1 or 0", lambda x, grad: grad * np.maximum(x, 0)),
     ),
 )
 def relu_backward(x, grad):
@@ -93,7 +93,7 @@ the gradient of `x`.
             "the slope without grad: multiply by what arrives", lambda x, grad: _backward_of(F.gelu)(x, np.ones_like(x))
         ),
         Mistake(
-            "du/dx is missing: the chain rule goes on inside tanh",
+            "the slope du/dx is missing: the chain rule goes on inside tanh",
             lambda x, grad: grad * (0.5 * (1 + _bent(x)) + 0.5 * x * (1 - _bent(x) ** 2)),
         ),
         Mistake(

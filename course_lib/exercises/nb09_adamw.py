@@ -51,9 +51,13 @@ from 1, ε = 1e-8. The weight decay acts on p itself and not on the gradient. Re
             "the decay is added to the gradient (that is Adam with L2): it acts on p directly",
             lambda *a: _adamw(*a, coupled=True),
         ),
-        Mistake("ε is added after the root, not under it", lambda *a: _adamw(*a, inside=True)),
-        Mistake("v is the mean of the squared gradient", lambda *a: _adamw(*a, squared=False)),
+        Mistake("the ε is added after the root, not under it", lambda *a: _adamw(*a, inside=True)),
+        Mistake("`v` is the mean of the squared gradient", lambda *a: _adamw(*a, squared=False)),
         Mistake("the decay goes with the rate: rate · decay · p", lambda *a: _adamw(*a, slow=False)),
+        Mistake(
+            "the corrections count from 1 and take `step` as it is: 1 - 0.9**step",
+            lambda p, g, m, v, step, *a: (_adamw(p, g, m, v, step + 1, *a)[0], *_adamw(p, g, m, v, step, *a)[1:]),
+        ),
         Mistake("the decay is missing: p also shrinks by rate · decay · p", lambda *a: _adamw(*a[:-1], 0.0)),
         Mistake(
             "the sign: p moves against the gradient",

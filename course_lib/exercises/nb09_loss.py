@@ -52,8 +52,13 @@ The loss is the mean of -log softmax(logits)[target] over n rows. Write its grad
             lambda x, t: _right_gradient(x, t) / x.shape[-1],
         ),
         Mistake(
-            "probabilities[:, targets] -= 1 reaches whole columns: one number in each row, [np.arange(n), targets]",
+            "`[:, targets] -= 1` reaches whole columns: one number in each row is `[np.arange(n), targets]`",
             lambda x, t: _right_gradient(x, t) + (_onehot(x, t) - np.isin(np.arange(x.shape[-1]), t)) / len(t),
+        ),
+        Mistake(
+            "the probabilities of each row sum to 1: the sum of exp goes over the row, axis=-1",
+            lambda x, t: (np.exp(x) / np.exp(x).sum() - _onehot(x, t)) / len(t),
+            lambda got, want, case: np.isclose((got * len(got) + _onehot(*case)).sum(), 1),
         ),
         Mistake("the logits are not turned into probabilities", lambda x, t: (x - _onehot(x, t)) / len(t)),
         Mistake(

@@ -51,9 +51,18 @@ stay: of equal ones the earlier. A k larger than V keeps all.
             "equal logits at the limit are all kept, so more than k stay",
             lambda x, k: _by_threshold(x, min(k, len(x))),
         ),
+        Mistake(
+            "of equal logits the later was kept: the earlier stays. A stable sort of -logits does it",
+            when=lambda got, want, case: (
+                (np.isfinite(got).sum() == np.isfinite(want).sum()) and np.array_equal(np.sort(got), np.sort(want))
+            ),
+        ),
         Mistake("one too few: > the k-th largest also drops that one", lambda x, k: _right(x, k - 1)),
         Mistake("one too many", lambda x, k: _right(x, k + 1)),
-        Mistake("k may be larger than V: use min(k, V)", _by_threshold),
+        Mistake(
+            "`k` may be larger than V: use min(k, V)",
+            when=lambda got, want, case: isinstance(got, Exception) and case[1] > len(case[0]),
+        ),
     ),
 )
 def top_k_filter(logits, k):

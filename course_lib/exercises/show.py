@@ -1,5 +1,6 @@
 """Output that reads well everywhere: plain text in a terminal, HTML with roles for screen readers in a notebook."""
 
+import re
 import sys
 from html import escape
 
@@ -49,7 +50,7 @@ def verdict_page(exercise, verdict):
     lines = [(name, text) for name, text in lines if text]
     sign, colour = _LOOK[verdict.state]
     text = "\n".join([f"{title}: {verdict.state}", *(f"  {name}: {text}" for name, text in lines)])
-    rows = "".join(f"<div><b>{escape(name)}:</b> {escape(text)}</div>" for name, text in lines)
+    rows = "".join(f"<div><b>{escape(name)}:</b> {_marked(text)}</div>" for name, text in lines)
     html = (
         f'<div role="status" style="border-inline-start:4px solid {colour};padding:.2em .8em;margin:.3em 0">'
         f'<div><span aria-hidden="true">{sign}</span> {escape(title)}: <strong>{verdict.state}</strong></div>'
@@ -60,7 +61,7 @@ def verdict_page(exercise, verdict):
 
 def note_page(text):
     """A sentence or two."""
-    rows = "".join(f"<div>{escape(line)}</div>" for line in text.splitlines())
+    rows = "".join(f"<div>{_marked(line)}</div>" for line in text.splitlines())
     return Page(text, f'<div role="status" style="padding:.2em .8em;margin:.3em 0">{rows}</div>')
 
 
@@ -89,6 +90,11 @@ def table_page(caption, heads, rows):
         f"<table><caption{left}>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
     return Page("\n".join([caption, *lines]), html)
+
+
+def _marked(text):
+    """As HTML, with `code` in a listing's letters."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _sentence(text):

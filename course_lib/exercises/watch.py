@@ -6,7 +6,6 @@ import copy
 import linecache
 import sys
 import traceback
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,13 +35,11 @@ def call(function, arguments, forbids=()):
     mine = copy.deepcopy(arguments)
     calls = Calls(forbids)
     outcome = Outcome()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a verdict says it better
-        try:
-            with calls:
-                outcome.value = function(*mine)
-        except Exception as error:
-            outcome.error = error
+    try:
+        with calls:
+            outcome.value = function(*mine)
+    except Exception as error:
+        outcome.error = error
     pairs = enumerate(zip(arguments, mine, strict=True))
     outcome.changed = tuple(i for i, (before, after) in pairs if not unchanged(before, after))
     outcome.called = tuple(sorted(calls.seen))
