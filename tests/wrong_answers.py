@@ -35,7 +35,7 @@ WRONG = {
             "axis 1",
             "x.max(axis=-1, keepdims=True))  # at most exp(0) = 1\n    return exps / exps.sum(axis=-1",
             "x.max(axis=min(1, x.ndim - 1), keepdims=True))\n    return exps / exps.sum(axis=min(1, x.ndim - 1)",
-            "axis=1 is the last",
+            "is the last axis of a matrix only",
         ),
         ("no maximum taken off", "x - x.max(axis=-1, keepdims=True)", "x", "exp overflows"),
         ("maximum of everything", "x.max(axis=-1, keepdims=True)", "x.max()", "largest score of everything"),

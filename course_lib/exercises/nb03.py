@@ -51,7 +51,7 @@ Turn scores into shares: along the last axis every result is positive and they s
             lambda got, want, case: np.allclose(got.sum(axis=0), 1),
         ),
         Mistake(
-            "axis=1 is the last axis of a matrix only: axis=-1 is it always",
+            "`axis=1` is the last axis of a matrix only: `axis=-1` is it always",
             lambda x: _share(x, min(1, x.ndim - 1), axis=min(1, x.ndim - 1), keepdims=True),
         ),
         Mistake(

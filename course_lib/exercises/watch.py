@@ -116,7 +116,7 @@ def _steps(code):
 def describe(error, function):
     """A sentence about an exception in the learner's function, with the line of the cell where it happened."""
     message = str(error).strip().splitlines()
-    sentence = f"Your function stopped with {type(error).__name__}" + (f": {message[0]}" if message else "")
+    sentence = f"Your function stopped with {type(error).__name__}" + (f": {message[0].rstrip('.')}" if message else "")
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if not lines:
