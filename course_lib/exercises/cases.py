@@ -1,4 +1,4 @@
-"""Arguments that checks try a function with: drawn once, the same in every session."""
+"""Arguments that checks try a function with: drawn once, the same every time."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ from .show import folded_page, note_page, show, table_page, verdict_page
 
 _NOT_GIVEN = object()
 TRACKS = ("array", "numpy", "torch")
-_steps = {}  # id -> how many hints have been shown in this session
+_steps = {}  # id -> how many hints this kernel has shown
 
 
 def check(name, answer, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
