@@ -23,6 +23,7 @@ EVERY_GPT = [
     {"heads": 1},
     {"heads": 12},
     {"layers": 1},
+    {"attention_bias": True},
 ]
 
 
