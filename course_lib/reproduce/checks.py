@@ -17,5 +17,5 @@ def side_by_side(function, calls, jobs):
 
 def check(what, expected, measured, holds):
     """Print one line, expected beside measured; returns ``holds``."""
-    print(f"  {what:38} expected {expected:28} measured {measured:28} {'ok' if holds else 'NO'}", flush=True)
+    print(f"  {what:43} expected {expected:28} measured {measured:28} {'ok' if holds else 'NO'}", flush=True)
     return bool(holds)
