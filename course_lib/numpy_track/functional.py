@@ -59,14 +59,26 @@ def gelu(x, approximate="tanh"):
 def _gelu_tanh(x):
     slope, cubic = math.sqrt(2 / math.pi), 0.044715
     square = x.data * x.data
-    bent = np.tanh(x.data * (slope + slope * cubic * square))
-    half = 0.5 + 0.5 * bent
+    # gate = (1 + tanh(u)) / 2 with u = slope x + slope cubic x³, one step after the other in the same array
+    gate = square * (slope * cubic)
+    gate += slope
+    gate *= x.data
+    gate = np.tanh(gate)
+    gate += 1
+    gate *= 0.5
 
     def backward(grad):
-        inner_slope = slope + 3 * slope * cubic * square
-        return (grad * (half + (0.5 * x.data) * (1 - bent * bent) * inner_slope),)
+        # d(x gate) = gate + x gate' = gate (1 + 2x (1 - gate) u'), u' = slope + 3 slope cubic x²
+        by_x = square * (6 * slope * cubic)
+        by_x += 2 * slope
+        by_x *= x.data
+        by_x *= 1 - gate
+        by_x += 1
+        by_x *= gate
+        by_x *= grad
+        return (by_x,)
 
-    return tracked(x.data * half, (x,), backward)
+    return tracked(x.data * gate, (x,), backward)
 
 
 def _erf(array):
@@ -162,9 +174,9 @@ def embedding(table, ids):
     ids = check_ids(ids, table.shape[0])
 
     def backward(grad):
-        by_table = np.zeros_like(table.data)
-        np.add.at(by_table, ids, grad)  # not by_table[ids] += grad: that writes a repeated id only once
-        return (by_table,)
+        # To pick row i is to multiply by a row that is 1 at i and else 0; so the gradient is a matrix product too.
+        onehot = ids.reshape(-1, 1) == np.arange(len(table))  # (rows, V)
+        return (onehot.T.astype(grad.dtype) @ grad.reshape(-1, table.shape[1]),)
 
     return tracked(table.data[ids], (table,), backward)
 

@@ -58,8 +58,9 @@ def log_softmax(x, axis=-1):
 
 def layer_norm(x, gain, bias, epsilon=1e-5):
     """``(x - μ) / √(σ² + ε) · gain + bias``, μ and σ² (divided by C, not C - 1) over the last axis (Ba et al. 2016)."""
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + epsilon), gain)
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).mean(-1, keepdim=True)
+    return centred * torch.rsqrt(variance + epsilon) * gain + bias
 
 
 def cross_entropy(logits, targets, ignore_index=-100):
@@ -144,12 +145,14 @@ def softmax_allowed(scores, allow):
     """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
     if allow is not None:
         scores = torch.where(allow, scores, -math.inf)
-    # exp(x) / Σ exp(x) = exp(x - log Σ exp(x)); logsumexp subtracts the maximum by itself
-    total = torch.logsumexp(scores, -1, keepdim=True)
+    top = scores.detach().amax(-1, keepdim=True)
     if allow is not None:
         # a row with nothing allowed: -inf minus the smallest number is still -inf
-        total = total.clamp(min=torch.finfo(scores.dtype).min)
-    return torch.exp(scores - total)
+        top = top.clamp(min=torch.finfo(scores.dtype).min)
+    exps = torch.exp(scores - top)
+    total = exps.sum(-1, keepdim=True)
+    # the largest exp is 1, so only the sum of an empty row is raised
+    return exps / (total if allow is None else total.clamp(min=1))
 
 
 def _indices(array):
