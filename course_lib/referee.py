@@ -50,7 +50,7 @@ class _FirstBlock(nn.Module):
 
 
 class Referee(nn.Module):
-    """Ids (B, T) -> logits (B, T, V): causal, without dropout. ``first``: system A, without norms and residual paths."""
+    """Ids (B, T) -> logits (B, T, V): causal, no dropout. ``first``: system A, without norms and residual paths."""
 
     def __init__(self, config, first=False):
         super().__init__()

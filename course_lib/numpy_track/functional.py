@@ -68,17 +68,17 @@ def _gelu_tanh(x):
     gate *= 0.5
 
     def backward(grad):
-        # d(x gate) = gate + x gate' = gate (1 + 2x (1 - gate) u'), u' = slope + 3 slope cubic x²
+        # (x gate)' = gate + x gate' = gate + x gate · 2 (1 - gate) u' with u' = slope + 3 slope cubic x²
         by_x = square * (6 * slope * cubic)
         by_x += 2 * slope
-        by_x *= x.data
         by_x *= 1 - gate
-        by_x += 1
-        by_x *= gate
+        by_x *= out
+        by_x += gate
         by_x *= grad
         return (by_x,)
 
-    return tracked(x.data * gate, (x,), backward)
+    out = x.data * gate
+    return tracked(out, (x,), backward)
 
 
 def _erf(array):
@@ -244,6 +244,15 @@ def split_heads(x, heads):
     if C % heads:
         raise ValueError(f"width {C} is not divisible by {heads} heads")
     return x.reshape(B, T, heads, C // heads).swapaxes(1, 2)
+
+
+def linear_heads(x, weights, biases, heads):
+    """``x`` through several layers, cut into heads: (B, T, C) -> one (B, H, T, D) for each of ``weights`` (C, C').
+
+    ``biases``: one for each weight, or all None. The same as ``split_heads(linear(x, weight, bias), heads)`` of
+    each.
+    """
+    return [split_heads(linear(x, weight, bias), heads) for weight, bias in zip(weights, biases)]
 
 
 def merge_heads(x):
