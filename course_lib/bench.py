@@ -123,7 +123,7 @@ def products(system):
 
 
 def floor_step(system):
-    """A function that makes the matrix products of one training step: those of the forward pass, each with two gradients."""
+    """A function that makes the matrix products of one step: those of the forward pass, each with its two gradients."""
     import numpy as np
 
     rng = np.random.default_rng(0)
