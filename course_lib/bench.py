@@ -1,10 +1,20 @@
-"""How long one training step takes: NumPy track, raw PyTorch track, and a referee in idiomatic PyTorch.
+"""How long one training step takes: NumPy track, raw PyTorch track, a referee in idiomatic PyTorch, and the floor.
 
-    python -m course_lib.bench [--threads 1 2] [--rounds 15]
+    python -m course_lib.bench [--threads 1 2] [--rounds 15] [--systems A C small]
 
-The three run the same model on the same batch in interleaved rounds of one process; the table shows medians and ratios.
-The referee is what a PyTorch user would write: nn.Module, fused layers, scaled_dot_product_attention, torch.optim.
-It stands here and not in a track, which uses none of these.
+All run the same step in interleaved rounds of one process: every round times each of them, and the table shows the
+medians over the rounds, their ratios, and OK or NO for each goal. What is compared:
+
+- ``numpy`` and ``raw``: the two tracks, from equal weights on the same batch: zero the gradients, forward, backward,
+  clip (with AdamW), optimiser step.
+- ``referee``: what a PyTorch user would write (``course_lib/referee.py``): nn.Module, fused layer norm, GELU and
+  cross-entropy, scaled_dot_product_attention, fused AdamW.
+- ``floor``: nothing but the matrix products of that step, forward and backward, in NumPy. No step on NumPy can be
+  faster; what lies above it is elementwise work, memory traffic and bookkeeping.
+
+Systems: A, the first GPT (V 65, T 32, C 64, batch 4, AdamW and clipping); C, the GPT of notebook 08 (V 17, T 8, C 32,
+batch 4, plain gradient descent); small, a GPT of 0.8 million parameters (V 65, T 64, C 128, batch 12, AdamW with decay
+on matrices only, clipping). Other programs on the machine disturb the times more than the ratios.
 """
 
 import argparse
@@ -13,40 +23,81 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
-SYSTEMS = ("A", "C")
-GOALS = {"numpy / raw": 1.0, "raw / idiomatic": 1.4}
+from .config import FirstGPTConfig, GPTConfig
+
+
+@dataclass(frozen=True)
+class System:
+    """One model with its optimiser; ``adamw`` holds the settings of AdamW, None means plain gradient descent."""
+
+    config: FirstGPTConfig | GPTConfig
+    batch: int
+    rate: float
+    adamw: dict | None
+    goals: dict  # (one kind, another): the largest ratio of their times that is wanted
+
+    @property
+    def first(self):
+        """Is it the first GPT, of notebook 03?"""
+        return isinstance(self.config, FirstGPTConfig)
+
+
+KINDS = ("numpy", "raw", "referee", "floor")
+SYSTEMS = {
+    "A": System(
+        FirstGPTConfig(65, causal=True),
+        batch=4,
+        rate=1e-3,
+        adamw={"betas": (0.9, 0.999), "weight_decay": 0.01, "decay_all": True},
+        goals={("numpy", "raw"): 0.5, ("raw", "referee"): 1.4},
+    ),
+    "C": System(
+        GPTConfig(17),
+        batch=4,
+        rate=0.1,
+        adamw=None,
+        goals={("numpy", "raw"): 0.5, ("raw", "referee"): 1.4},
+    ),
+    "small": System(
+        GPTConfig(65, context=64, width=128, layers=4, activation="gelu", residual_scaled=True),
+        batch=12,
+        rate=1e-3,
+        adamw={"betas": (0.9, 0.99), "weight_decay": 0.1, "decay_all": False},
+        goals={("numpy", "raw"): 1.0, ("raw", "referee"): 1.4},
+    ),
+}
 
 
 def build(system, kind):
-    """A function that makes one training step of ``system`` in one of three kinds: numpy, raw, idiomatic."""
+    """A function that makes one training step of a System in one of the four KINDS."""
     import numpy as np
 
-    from .config import FirstGPTConfig, GPTConfig
-
-    if system == "A":
-        config, batch = FirstGPTConfig(65, causal=True), 4
-    else:
-        config, batch = GPTConfig(17), 4
+    if kind == "floor":
+        return floor_step(system)
+    config = system.config
     rng = np.random.default_rng(0)
-    x, y = (rng.integers(0, config.vocabulary_size, (batch, config.context)) for _ in "xy")
-    if kind == "idiomatic":
-        return _idiomatic_step(system, config, x, y)
+    x, y = (rng.integers(0, config.vocabulary_size, (system.batch, config.context)) for _ in "xy")
+    if kind == "referee":
+        from .referee import referee_step
+
+        return referee_step(system, x, y)
     if kind == "numpy":
         from .numpy_track import models, optim
     else:
         from .torch_track import models, optim
-    model = models.FirstGPT(config) if system == "A" else models.GPT(config)
-    if system == "A":
-        optimizer = optim.AdamW(model.parameters(), 1e-3, decay_all=True)
+    model = models.FirstGPT(config) if system.first else models.GPT(config)
+    if system.adamw is None:
+        optimizer = optim.SGD(model.parameters(), system.rate)
     else:
-        optimizer = optim.SGD(model.parameters(), 0.1)
+        optimizer = optim.AdamW(model.parameters(), system.rate, **system.adamw)
 
     def step():
         optimizer.zero_grad()
         loss = model(x, y)[1]
         loss.backward()
-        if system == "A":
+        if system.adamw is not None:
             optimizer.clip_grad_norm(1.0)
         optimizer.step()
         return loss.item()
@@ -54,103 +105,73 @@ def build(system, kind):
     return step
 
 
-def _idiomatic_step(system, config, x, y):
-    import torch
-    from torch import nn
-    from torch.nn import functional as F
+def products(system):
+    """The matrix products of one forward pass: (how many, rows, inner, columns) for (rows, inner) @ (inner, columns).
 
-    C, V, T = config.width, config.vocabulary_size, config.context
+    >>> products(SYSTEMS["C"])[:3]  # query, key and value; query keyᵀ and weights value, of 4 windows with 4 heads
+    [(3, 32, 32, 32), (16, 8, 8, 8), (16, 8, 8, 8)]
+    """
+    config = system.config
+    T, C, V, rows = config.context, config.width, config.vocabulary_size, system.batch * config.context
+    heads = 1 if system.first else config.heads
+    D, windows = C // heads, system.batch * heads
+    attention = [(windows, T, D, T), (windows, T, T, D)]
+    if not system.first:
+        attention = [(3, rows, C, C), *attention]
+    block = [*attention, (1, rows, C, C), (1, rows, C, 4 * C), (1, rows, 4 * C, C)]
+    return [*(config.layers * block), (1, rows, C, V)]
 
-    class Attention(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.qkv, self.out = nn.Linear(C, 3 * C, bias=False), nn.Linear(C, C, bias=False)
 
-        def forward(self, x):
-            B, T, C = x.shape
-            q, k, v = (t.view(B, T, config.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, dim=-1))
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.out(mixed.transpose(1, 2).reshape(B, T, C))
+def floor_step(system):
+    """A function that makes the matrix products of one step: those of the forward pass, each with its two gradients."""
+    import numpy as np
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2, self.attention = nn.LayerNorm(C), nn.LayerNorm(C), Attention()
-            self.mlp = nn.Sequential(nn.Linear(C, 4 * C), nn.ReLU(), nn.Linear(4 * C, C))
-
-        def forward(self, x):
-            x = x + self.attention(self.norm1(x))
-            return x + self.mlp(self.norm2(x))
-
-    class FirstBlock(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.out = nn.Linear(C, C)
-            self.mlp = nn.Sequential(nn.Linear(C, 4 * C), nn.GELU(approximate="tanh"), nn.Linear(4 * C, C))
-
-        def forward(self, x):
-            x = x[:, None]  # one head
-            return self.mlp(self.out(F.scaled_dot_product_attention(x, x, x, is_causal=True)[:, 0]))
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.token, self.position = nn.Embedding(V, C), nn.Embedding(T, C)
-            self.blocks = nn.Sequential(*(FirstBlock() if system == "A" else Block() for _ in range(config.layers)))
-            self.norm = nn.Identity() if system == "A" else nn.LayerNorm(C)
-            self.head = nn.Linear(C, V)
-            self.register_buffer("places", torch.arange(T))
-
-        def forward(self, ids):
-            return self.head(self.norm(self.blocks(self.token(ids) + self.position(self.places))))
-
-    model, x, y = Model(), torch.from_numpy(x), torch.from_numpy(y)
-    optimizer = (
-        torch.optim.AdamW(model.parameters(), 1e-3) if system == "A" else torch.optim.SGD(model.parameters(), 0.1)
-    )
+    rng = np.random.default_rng(0)
+    operands = []
+    for many, rows, inner, columns in products(system):
+        shapes = (many, rows, inner), (many, inner, columns), (many, rows, columns)
+        operands.append([rng.standard_normal(shape, np.float32) for shape in shapes])
 
     def step():
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-        loss.backward()
-        if system == "A":
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        return loss.item()
+        for left, right, grad in operands:
+            yield left @ right
+            yield grad @ right.swapaxes(1, 2)
+            yield left.swapaxes(1, 2) @ grad
 
-    return step
+    return lambda: sum(1 for _ in step())  # how many products
 
 
-def measure(system, rounds=15, seconds=0.15):
-    """Median milliseconds per step of each kind, the kinds taking turns."""
-    steps = {kind: build(system, kind) for kind in ("numpy", "raw", "idiomatic")}
+def measure(system, rounds=15, seconds=0.15, warmup=30):
+    """Median milliseconds per step of each kind, the kinds taking turns; a turn lasts at least ``seconds``."""
+    steps = {kind: build(system, kind) for kind in KINDS}
     times = {kind: [] for kind in steps}
     for step in steps.values():
-        for _ in range(30):
+        for _ in range(warmup):
             step()
     for _ in range(rounds):
         for kind, step in steps.items():
             start, count = time.perf_counter(), 0
-            while time.perf_counter() - start < seconds:
+            while count == 0 or time.perf_counter() - start < seconds:
                 step()
                 count += 1
             times[kind].append(1000 * (time.perf_counter() - start) / count)
     return {kind: statistics.median(values) for kind, values in times.items()}
 
 
-def report(threads, rounds):
+def report(threads, rounds, names):
     """Print one table for this process, which must already run with ``threads`` threads."""
     import torch
 
     torch.set_num_threads(threads)
     print(f"\n{threads} thread{'s' * (threads > 1)}: median of {rounds} rounds, ms per step")
-    print("system   numpy     raw   idiomatic   numpy/raw   raw/idiomatic")
-    for system in SYSTEMS:
-        ms = measure(system, rounds)
-        print(
-            f"{system:6} {ms['numpy']:7.3f} {ms['raw']:7.3f} {ms['idiomatic']:11.3f}"
-            f" {ms['numpy'] / ms['raw']:11.2f} {ms['raw'] / ms['idiomatic']:15.2f}"
-        )
+    print("system" + "".join(f"{kind:>9}" for kind in KINDS) + "   goals", flush=True)
+    for name in names:
+        ms = measure(SYSTEMS[name], rounds)
+        verdicts = []
+        for (one, other), limit in SYSTEMS[name].goals.items():
+            ratio = ms[one] / ms[other]
+            verdicts.append(f"{one}/{other} {ratio:.2f} <= {limit} {'OK' if ratio <= limit else 'NO'}")
+        print(f"{name:6}" + "".join(f"{ms[kind]:9.3f}" for kind in KINDS) + "   " + ", ".join(verdicts), flush=True)
 
 
 def _at_least_one(text):
@@ -164,16 +185,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=_at_least_one, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--rounds", type=_at_least_one, default=15, metavar="N")
+    parser.add_argument("--systems", choices=SYSTEMS, nargs="+", default=list(SYSTEMS))
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        return report(options.threads[0], options.rounds)
-    print("goals: " + ", ".join(f"{name} <= {limit}" for name, limit in GOALS.items()))
+        return report(options.threads[0], options.rounds, options.systems)
     for threads in options.threads:  # the number of threads must be known before NumPy is loaded: one process each
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         command = [sys.executable, "-m", "course_lib.bench", "--inside", "--threads", str(threads)]
         subprocess.run(
-            [*command, "--rounds", str(options.rounds)],
+            [*command, "--rounds", str(options.rounds), "--systems", *options.systems],
             check=True,
             env={**os.environ, **dict.fromkeys(names, str(threads))},
         )

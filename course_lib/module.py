@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .memory import keep_freed_memory
 from .summary import summarize
+
+keep_freed_memory()
 
 
 class Module:

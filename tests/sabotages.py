@@ -79,6 +79,24 @@ LIBRARY = {
         "x.reshape(B, heads, T, C // heads)",
         "functional",
     ),
+    "torch heads of query, key and value mixed": (
+        TORCH + "functional.py",
+        "together.reshape(B, T, len(weights), heads, -1)",
+        "together.reshape(B, T, heads, len(weights), -1).swapaxes(2, 3)",
+        "functional",
+    ),
+    "torch softmax without the maximum": (
+        TORCH + "functional.py",
+        "top = scores.detach().amax(-1, keepdim=True)",
+        "top = 0 * scores.detach().amax(-1, keepdim=True)",
+        "functional",
+    ),
+    "bench: the floor forgets a gradient": (
+        "course_lib/bench.py",
+        "            yield left.swapaxes(1, 2) @ grad\n",
+        "",
+        "bench",
+    ),
     "cross-entropy: gradient of the sum": (
         NUMPY + "functional.py",
         "by_rows *= grad / len(targets)",
@@ -87,8 +105,8 @@ LIBRARY = {
     ),
     "embedding: repeated ids counted once": (
         NUMPY + "functional.py",
-        "np.add.at(by_table, ids, grad)",
-        "by_table[ids] += grad",
+        "onehot = ids.reshape(-1, 1) == np.arange(len(table))",
+        "onehot = ids.reshape(-1, 1) == np.arange(len(table)); onehot &= onehot.cumsum(axis=0) == 1",
         "functional",
     ),
     "LayerNorm backward without the mean": (

@@ -232,6 +232,16 @@ def test_T01_heads_are_cut_before_axes_are_exchanged(track):
 
 
 @both_tracks
+def test_linear_heads_is_one_product_and_a_split_for_each_weight(track):
+    x, weights = normal(2, 5, 6), [normal(6, 6) for _ in "qkv"]
+    pieces = track.F.linear_heads(track.leaf(x), [track.leaf(w) for w in weights], [None] * 3, 3)
+    assert len(pieces) == 3
+    for piece, w in zip(pieces, weights):
+        assert tuple(piece.shape) == (2, 3, 5, 2)
+        assert_close(piece, np.stack([(x @ w)[:, :, 2 * h : 2 * h + 2] for h in range(3)], axis=1), 1e-12)
+
+
+@both_tracks
 def test_T02_the_scale_is_of_the_head_size(track):
     x = np.zeros((1, 2, 64))
     x[0, :, :16] = 1  # the first of four heads: q = k = ones(16); its score is 16 / sqrt(16) = 4
@@ -508,6 +518,7 @@ def call(track, name, dtype):
         "dropout": (lambda: F.dropout(x, 0.5, rng), (x,)),
         "attention": (lambda: F.attention(x, w, w, np.ones((2, 4), bool), np.float64(0.5), np.ones((2, 4)))[0], (x, w)),
         "split_heads": (lambda: F.split_heads(x.reshape(1, 2, 4), 2), (x,)),
+        "linear_heads": (lambda: sum(F.linear_heads(x.reshape(1, 2, 4), (w, w), (b, b), 2)), (x, w, b)),
         "merge_heads": (lambda: F.merge_heads(x.reshape(1, 2, 2, 2)), (x,)),
     }
     function, leaves = calls[name]

@@ -78,6 +78,10 @@ FUNCTIONS = {
     "attention padding": (attention(PADDING), QKV),
     "attention dropout": (attention(ROWS_BLOCKED, keep=keep_mask((2, 3, 4, 5), 0.4, np.random.default_rng(0))), QKV),
     "split_heads": (lambda t, x: t.F.split_heads(x, 3), [(2, 5, 6)]),
+    "linear_heads": (
+        lambda t, x, q, k, a, b: t.tensor.concatenate(t.F.linear_heads(x, (q, k), (a, b), 3)),
+        [(2, 5, 6), (6, 6), (6, 6), (6,), (6,)],
+    ),
     "merge_heads": (lambda t, x: t.F.merge_heads(x), [(2, 3, 5, 2)]),
 }
 

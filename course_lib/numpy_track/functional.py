@@ -59,14 +59,26 @@ def gelu(x, approximate="tanh"):
 def _gelu_tanh(x):
     slope, cubic = math.sqrt(2 / math.pi), 0.044715
     square = x.data * x.data
-    bent = np.tanh(x.data * (slope + slope * cubic * square))
-    half = 0.5 + 0.5 * bent
+    # gate = (1 + tanh(u)) / 2 with u = slope x + slope cubic x³, one step after the other in the same array
+    gate = square * (slope * cubic)
+    gate += slope
+    gate *= x.data
+    gate = np.tanh(gate)
+    gate += 1
+    gate *= 0.5
 
     def backward(grad):
-        inner_slope = slope + 3 * slope * cubic * square
-        return (grad * (half + (0.5 * x.data) * (1 - bent * bent) * inner_slope),)
+        # (x gate)' = gate + x gate' = gate + x gate · 2 (1 - gate) u' with u' = slope + 3 slope cubic x²
+        by_x = square * (6 * slope * cubic)
+        by_x += 2 * slope
+        by_x *= 1 - gate
+        by_x *= out
+        by_x += gate
+        by_x *= grad
+        return (by_x,)
 
-    return tracked(x.data * half, (x,), backward)
+    out = x.data * gate
+    return tracked(out, (x,), backward)
 
 
 def _erf(array):
@@ -162,9 +174,9 @@ def embedding(table, ids):
     ids = check_ids(ids, table.shape[0])
 
     def backward(grad):
-        by_table = np.zeros_like(table.data)
-        np.add.at(by_table, ids, grad)  # not by_table[ids] += grad: that writes a repeated id only once
-        return (by_table,)
+        # To pick row i is to multiply by a row that is 1 at i and else 0; so the gradient is a matrix product too.
+        onehot = ids.reshape(-1, 1) == np.arange(len(table))  # (rows, V)
+        return (onehot.T.astype(grad.dtype) @ grad.reshape(-1, table.shape[1]),)
 
     return tracked(table.data[ids], (table,), backward)
 
@@ -232,6 +244,15 @@ def split_heads(x, heads):
     if C % heads:
         raise ValueError(f"width {C} is not divisible by {heads} heads")
     return x.reshape(B, T, heads, C // heads).swapaxes(1, 2)
+
+
+def linear_heads(x, weights, biases, heads):
+    """``x`` through several layers, cut into heads: (B, T, C) -> one (B, H, T, D) for each of ``weights`` (C, C').
+
+    ``biases``: one for each weight, or all None. The same as ``split_heads(linear(x, weight, bias), heads)`` of
+    each.
+    """
+    return [split_heads(linear(x, weight, bias), heads) for weight, bias in zip(weights, biases)]
 
 
 def merge_heads(x):

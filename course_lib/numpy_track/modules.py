@@ -113,7 +113,8 @@ class SelfAttention(Module):
 
     def forward(self, x, cache=None, layer=0):
         B, T, _ = x.shape
-        q, k, v = (F.split_heads(f(x), self.heads) for f in (self.query, self.key, self.value))  # (B, H, T, D)
+        layers = (self.query, self.key, self.value)
+        q, k, v = F.linear_heads(x, [f.weight for f in layers], [f.bias for f in layers], self.heads)  # (B, H, T, D)
         start = 0
         if cache is not None:
             start = cache.length

@@ -58,8 +58,9 @@ def log_softmax(x, axis=-1):
 
 def layer_norm(x, gain, bias, epsilon=1e-5):
     """``(x - μ) / √(σ² + ε) · gain + bias``, μ and σ² (divided by C, not C - 1) over the last axis (Ba et al. 2016)."""
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + epsilon), gain)
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).mean(-1, keepdim=True)
+    return centred * torch.rsqrt(variance + epsilon) * gain + bias
 
 
 def cross_entropy(logits, targets, ignore_index=-100):
@@ -134,6 +135,19 @@ def split_heads(x, heads):
     return x.reshape(B, T, heads, C // heads).swapaxes(1, 2)
 
 
+def linear_heads(x, weights, biases, heads):
+    """``x`` through several layers, cut into heads: (B, T, C) -> one (B, H, T, D) for each of ``weights`` (C, C').
+
+    ``biases``: one for each weight, or all None. The same as ``split_heads(linear(x, weight, bias), heads)`` of
+    each, but one large product takes less time than several small ones.
+    """
+    B, T, _ = x.shape
+    bias = None if biases[0] is None else torch.cat(biases)
+    together = linear(x, torch.cat(weights, 1), bias)  # (B, T, C) -> (B, T, number of weights · C')
+    pieces = together.reshape(B, T, len(weights), heads, -1)  # (B, T, weight, H, D)
+    return pieces.permute(2, 0, 3, 1, 4).unbind(0)  # of each weight (B, H, T, D)
+
+
 def merge_heads(x):
     """(B, H, T, D) -> (B, T, C): the inverse of ``split_heads``."""
     B, H, T, D = x.shape
@@ -144,12 +158,14 @@ def softmax_allowed(scores, allow):
     """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
     if allow is not None:
         scores = torch.where(allow, scores, -math.inf)
-    # exp(x) / Σ exp(x) = exp(x - log Σ exp(x)); logsumexp subtracts the maximum by itself
-    total = torch.logsumexp(scores, -1, keepdim=True)
+    top = scores.detach().amax(-1, keepdim=True)
     if allow is not None:
         # a row with nothing allowed: -inf minus the smallest number is still -inf
-        total = total.clamp(min=torch.finfo(scores.dtype).min)
-    return torch.exp(scores - total)
+        top = top.clamp(min=torch.finfo(scores.dtype).min)
+    exps = torch.exp(scores - top)
+    total = exps.sum(-1, keepdim=True)
+    # the largest exp is 1, so only the sum of an empty row is raised
+    return exps / (total if allow is None else total.clamp(min=1))
 
 
 def _indices(array):

@@ -62,7 +62,7 @@ class SGD(Optimizer):
     def step(self):
         """Move every parameter once, against its gradient."""
         self.check_owner()
-        self.flat.data -= self.rate * self.flat.grad
+        self.flat.data.sub_(self.flat.grad, alpha=self.rate)
 
     def state(self):
         """What a later run needs to go on: nothing but the rate."""
@@ -135,7 +135,7 @@ def clip_grad_norm(parameters, max_norm):
     if not max_norm > 0:
         raise ValueError(f"max_norm must be positive, not {max_norm}")
     grads = [p.grad for p in parameters if p.grad is not None]
-    norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
+    norm = math.sqrt(sum(float(torch.linalg.vector_norm(g)) ** 2 for g in grads))
     if math.isfinite(norm) and norm > max_norm:
         for g in grads:
             g *= max_norm / norm
