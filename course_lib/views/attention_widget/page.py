@@ -1,4 +1,4 @@
-"""Pages that work without a kernel and without a network: one view, or a whole notebook."""
+"""One view as a page that works without a kernel and without a network."""
 
 import base64
 import json
@@ -49,29 +49,3 @@ def embedded(value):
         return [plain(item) for item in thing] if isinstance(thing, (list, tuple)) else thing
 
     return json.dumps(plain(value), allow_nan=False).replace("<", "\\u003c")
-
-
-def export_notebook(path, target=None, execute=True, timeout=600):
-    """A notebook as one HTML page whose attention views work offline; returns the path of the page.
-
-    The notebook is executed first (its file stays as it is), since a stored one has pictures only. Formulas stay as
-    they are written: the library that draws them would have to come from the network.
-    """
-    import nbformat
-    from nbconvert.exporters import HTMLExporter
-    from nbconvert.preprocessors import ExecutePreprocessor
-
-    path = Path(path)
-    book = nbformat.read(path, as_version=4)
-    if execute:
-        ExecutePreprocessor(timeout=timeout, store_widget_state=True).preprocess(
-            book, {"metadata": {"path": str(path.parent)}}
-        )
-    exporter = HTMLExporter(
-        template_name="offline", extra_template_basedirs=[str(HERE)], mathjax_url="", embed_images=True
-    )
-    host = (HERE / "host.js").read_text(encoding="utf-8")
-    text, _ = exporter.from_notebook_node(book, {"metadata": {"name": path.stem}, "attention_host": host})
-    target = path.with_suffix(".html") if target is None else Path(target)
-    target.write_text(text, encoding="utf-8", newline="\n")
-    return target

@@ -10,7 +10,8 @@ const heatmap = {
     let cell = Math.min(46, (room - left - right) / K, most / Q);
     if (cell >= 3) cell = Math.floor(cell);
     cell = Math.max(cell, 0.5);
-    const turn = labels.top + 6 <= cell ? 0 : cell >= 18 ? Math.PI / 4 : Math.PI / 2;
+    const step = Math.max(1, Math.ceil((LABEL + 1) / cell)); // where labels would overlap, some are left out
+    const turn = labels.top + 4 <= cell * step ? 0 : cell >= 18 ? Math.PI / 4 : Math.PI / 2;
     const rise = turn === 0 ? 16 : Math.ceil(labels.top * Math.sin(turn)) + 14;
     const top = 22 + rise;
     const [width, height] = [K * cell, Q * cell];
@@ -18,8 +19,7 @@ const heatmap = {
       cell, left, top, width, height, turn,
       total: [left + width + right, top + Math.max(height, 60) + 30],
       bar: { x: left + width + 24, y: top, width: 12, height: clamp(height, 60, 260) },
-      step: Math.max(1, Math.ceil((LABEL + 1) / cell)),
-      room: { left: labels.left, rise },
+      step,
     };
   },
 

@@ -12,6 +12,8 @@ function invalidate(view, what, heads = false) {
 function draw(view) {
   view.frame = null;
   if (view.gone) return;
+  if (!view.theme.back) view.theme = readTheme(view);
+  if (!view.theme.back) return void (view.frame = view.win.requestAnimationFrame(() => draw(view))); // no styles yet
   const [needs, heads] = [view.needs ?? 0, view.headsToo];
   [view.needs, view.headsToo] = [0, false];
   const { parts, model } = view;
@@ -58,7 +60,7 @@ function arrange(view) {
     view.headsToo ||= !view.root.dataset.heads;
   }
   const beside = solo || view.width < 620 ? 0 : parseFloat(parts.heads.style.width) + 22;
-  view.layout = pictureOf(view).layout(view, Math.max(260, view.width - beside));
+  view.layout = view.root.layout = pictureOf(view).layout(view, Math.max(260, view.width - beside));
 }
 
 function askLayer(view, layer) {
