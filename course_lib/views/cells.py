@@ -39,17 +39,7 @@ def hatching(allowed, x=-0.5, y=-0.5, cell=1.0):
             codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     if not vertices:
         return None
-    return _stripes(Path(vertices, codes))
-
-
-def moved(patch, x, y):
-    """The same hatching at another place: a new patch."""
-    path = patch.get_path()
-    return _stripes(Path(path.vertices + (x, y), path.codes))
-
-
-def _stripes(path):
-    return PathPatch(path, facecolor=NOT_ALLOWED, edgecolor=HATCH, hatch="//////", linewidth=0)
+    return PathPatch(Path(vertices, codes), facecolor=NOT_ALLOWED, edgecolor=HATCH, hatch="//////", linewidth=0)
 
 
 def number(value):

@@ -124,7 +124,8 @@ def pixel(page, query, key, n=0, dx=0.0):
     """[r, g, b, a] of the drawn head at a cell; dx: part of a cell to the right of its middle."""
     return page.evaluate(
         """([n, query, key, dx]) => { const root = document.querySelectorAll('.attention-view')[n];
-        const {cell, left, top} = root.layout, dense = devicePixelRatio, canvas = root.querySelector('.attention-figure canvas');
+        const {cell, left, top} = root.layout, dense = devicePixelRatio;
+        const canvas = root.querySelector('.attention-figure canvas');
         const [x, y] = [left + (key + 0.5 + dx) * cell, top + (query + 0.2) * cell];
         return [...canvas.getContext('2d').getImageData(x * dense, y * dense, 1, 1).data]; }""",
         [n, query, key, dx],

@@ -160,7 +160,12 @@ function render({ model, el }) {
   heard(["mode", "solo"], "all", false);
   heard(["stage", "log_scale", "hide_first", "per_head"], "base", true);
   for (const name of ["layer", "head", "mode", "stage"]) listen(view, name, () => say(view, describe(view).text));
-  listen(view, "content", () => timed(view, "load", () => load(view)));
+  listen(view, "content", () => {
+    timed(view, "load", () => load(view));
+    if (!view.asked) return;
+    view.win.cancelAnimationFrame(view.frame); // somebody types and waits: draw at once
+    timed(view, "draw", () => draw(view));
+  });
 
   const answered = (message, buffers) => {
     if (message.version !== view.data.version) return;
