@@ -64,7 +64,8 @@ class AttentionView(Words, anywidget.AnyWidget):
     ):
         self.caption = None if title is None else str(title)
         super().__init__()
-        self._load(weights, tokens, query_tokens, allow, value_limits, queries, keys, scale)
+        opening = choices.get("layer", 0)  # the layer to send first
+        self._load(weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, opening)
         for name in choices:
             if name not in self.choices:
                 raise TypeError(f"{name} is not a choice of the view; there are {', '.join(self.choices)}")
@@ -74,7 +75,7 @@ class AttentionView(Words, anywidget.AnyWidget):
 
     choices = ("layer", "head", "query", "key", "mode", "stage", "log_scale", "hide_first", "per_head", "solo")
 
-    def _load(self, weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, **more):
+    def _load(self, weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, opening=None, **more):
         """Check everything, then show it; what is locked beyond the new sizes is let go."""
         keys_shown = checked_tokens(tokens, "tokens")
         queries_shown = keys_shown if query_tokens is None else checked_tokens(query_tokens, "query_tokens")
@@ -112,17 +113,18 @@ class AttentionView(Words, anywidget.AnyWidget):
                 "outside": list(outside),
                 "code": list(self._code),
                 "mask": codec.pack_mask(mask),
-                "layers": self._layers(everything=False),
+                "layers": self._layers(opening),
                 "stages": stages,
                 "notes": notes,
                 **more,
             }
 
-    def _layers(self, everything):
-        """Bytes of each layer; None for those that the browser has to ask for."""
+    def _layers(self, opening=None, everything=False):
+        """Bytes of each layer; of a large model None for those that the browser has to ask for."""
+        opening = self.layer if opening is None else opening
         cells = self.weights.size if self.allow is None else int(self.allow.sum())
         few = everything or 2 * cells <= SENT_AT_ONCE
-        return [self._packed(n) if few or n == self.layer else None for n in range(len(self.weights))]
+        return [self._packed(n) if few or n == opening else None for n in range(len(self.weights))]
 
     def _packed(self, layer):
         return codec.pack_layer(self.weights[layer], None if self.allow is None else self.allow[layer], self._code)
