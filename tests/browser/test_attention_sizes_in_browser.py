@@ -110,14 +110,16 @@ def measure_all(page, view):
 def test_144_heads_of_64_tokens(page, server, browser):
     view = page.locator(".attention-view").first
     before = page.evaluate("() => window.arrived.length")
+    start = page.evaluate("() => performance.now()")
     run_cell(page, 1)
     view.locator("xpath=self::*[@data-ready='1']").wait_for()
+    ready = page.evaluate("() => window.ready[0]")
     arrived = page.evaluate("n => window.arrived.slice(n)", before)
-    large = [pair for pair in arrived if pair[1] > 400_000]
-    opened = max(large, key=lambda pair: pair[1])
-    within("sent", opened[1], "bytes sent for 12 x 12 x 64 x 64, with the view's own code")
+    within("sent", max(size for _, size in arrived), "bytes sent for 12 x 12 x 64 x 64, with the view's own code")
     print(f"attention view: with the still picture {sum(size for _, size in arrived):,} bytes in all")
-    within("first paint", page.evaluate("() => window.ready[0]") - opened[0], "ms from the data to the first paint")
+    shown = max(when for when, size in arrived if size > 100_000 and when < ready)  # the output: show this, now
+    within("first paint", ready - shown, "ms from the data to the first paint")
+    print(f"attention view: from the key that runs the cell to the first paint {ready - start:.0f} ms")
     page.wait_for_function("() => document.querySelector('.attention-view').dataset.heads === 'drawn'")
     assert page.locator(".attention-thumb").count() == 144
     for name, (median, most) in measure_all(page, view).items():
@@ -163,6 +165,10 @@ def test_512_tokens_do_not_freeze_and_a_layer_is_sent_when_it_is_looked_at(page)
     assert run_cell(page, 5) == "(1, 3)"
 
 
+def lab_says(page):
+    return " ".join(run_cell(page, 6).split())
+
+
 def test_the_laboratory_follows_every_key(page):
     run_cell(page, 4)
     view = page.locator(".attention-view").nth(2)
@@ -184,11 +190,11 @@ def test_the_laboratory_follows_every_key(page):
         "old => document.querySelectorAll('.attention-view')[2].querySelector('.attention-next li').innerText !== old",
         arg=first,
     )
-    assert run_cell(page, 6).endswith("yonder window breaks', [[0, 0]], False, 1.0)")
-    view.get_by_role("button", name="As trained").click()
+    assert lab_says(page).endswith("yonder window breaks', [[0, 0]], False, 1.0)")
+    view.get_by_role("button", name="As trained", exact=True).click()
     view.locator(".attention-next button").first.click()
     page.wait_for_function("() => !/breaks$/.test(document.querySelector('.attention-text').value)")
-    assert run_cell(page, 6).endswith(", [], True, 1.0)")
+    assert lab_says(page).endswith(", [], True, 1.0)")
 
 
 def test_an_exported_notebook_works_offline(page, server, browser):
