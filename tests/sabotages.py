@@ -28,6 +28,7 @@ def stem(path):
 
 # ------------------------------------------------------------------ a library that computes something else
 NUMPY, TORCH = "course_lib/numpy_track/", "course_lib/torch_track/"
+WIDGET = "course_lib/views/attention_widget/"
 
 MASK = "np.tril(np.ones((size, size), dtype=bool))"
 HEADS = "x.reshape(B, T, heads, C // heads).swapaxes(1, 2)"
@@ -98,226 +99,54 @@ LIBRARY = {
         "functional",
     ),
     "attention view shows the transpose": (
-        "course_lib/views/attention.py",
+        WIDGET + "words.py",
         "return self.weights[self.layer, self.head]",
         "return self.weights[self.layer, self.head].T",
         "views",
     ),
-    "cache: positions start at 0 again": (
-        NUMPY + "models.py",
-        "x = x + self.position[start:end]",
-        "x = x + self.position[: end - start]",
-        "cache",
+    "attention view: cells that are not allowed are sent too": (
+        WIDGET + "codec.py",
+        "weights.reshape(-1) if allow is None else weights[allow]",
+        "weights.reshape(-1)",
+        "attention_widget",
     ),
-    "torch cache: positions start at 0 again": (
-        TORCH + "models.py",
-        "x = x + self.position[start:end]",
-        "x = x + self.position[: end - start]",
-        "cache",
+    "attention view: eight bits a weight": (WIDGET + "codec.py", "STEPS = 65_535", "STEPS = 255", "attention_widget"),
+    "attention view: exact numbers of the wrong head": (
+        WIDGET + "view.py",
+        'self.weights[layer, message["head"]]',
+        "self.weights[layer, 0]",
+        "attention_widget",
     ),
-    "cache: handed out uncropped": (
-        NUMPY + "cache.py",
-        "return from_numpy(self.keys[layer, :, :, :end]), from_numpy(self.values[layer, :, :, :end])",
-        "return from_numpy(self.keys[layer]), from_numpy(self.values[layer])",
-        "cache",
+    "attention view: rows that do not sum to 1 go unnoticed": (
+        WIDGET + "view.py",
+        "np.abs(sums - 1) > 1e-3",
+        "np.abs(sums - 1) > 1",
+        "attention_widget",
     ),
-    "cache: one layer for all": (TORCH + "models.py", "block(x, cache, layer)", "block(x, cache, 0)", "cache"),
-    "cache: new tokens see each other": (
-        TORCH + "modules.py",
-        "self.allow[start : start + T, : start + T]",
-        "self.allow[start + T - 1, : start + T]",
-        "cache",
+    "attention view: a token can end the script of a page": (
+        WIDGET + "page.py",
+        '.replace("<", "\\u003c")',
+        "",
+        "attention_widget",
     ),
-    "cache: counted before all layers are through": (
-        NUMPY + "cache.py",
-        "        return from_numpy(self.keys",
-        "        self.length = end\n        return from_numpy(self.keys",
-        "cache",
+    "a saved notebook keeps its live view": (
+        "course_lib/on_save.py",
+        "data.pop(LIVE, None)",
+        "pass",
+        "attention_widget",
     ),
-    "sampling: cached keys kept when the window slides": (
-        "course_lib/generation.py",
-        "if cache is not None and len(ids) <= model.context:",
-        "if cache is not None:\n            cache.length = min(cache.length, model.context - 1)",
-        "generation",
+    "a head that is off still speaks": (
+        "course_lib/interventions.py",
+        "keep[layer, head] = 0",
+        "keep[layer, head] = 1",
+        "interventions",
     ),
-    "sampling: the prompt again at each step": (
-        "course_lib/generation.py",
-        "ids[cache.length :]",
-        "ids[-1:] if cache.length else ids[:-1] or ids",
-        "generation",
+    "without the scale, but with it": (
+        "course_lib/interventions.py",
+        "** -0.5 if scaled else 1.0",
+        "** -0.5",
+        "interventions",
     ),
-    "streaming: the stop button gets through": (
-        "course_lib/generation.py",
-        "except KeyboardInterrupt:",
-        "except StopIteration:",
-        "stream",
-    ),
-    "sampler view: bars ignore top-k": (
-        "course_lib/views/sampler.py",
-        "next_probabilities(self._logits, self.temperature, self.top_k)",
-        "next_probabilities(self._logits, self.temperature)",
-        "sampler_view",
-    ),
-    "sampler view: what is written ignores the seed": (
-        "course_lib/views/sampler.py",
-        "self.temperature, top_k, self.seed\n",
-        "self.temperature, top_k\n",
-        "sampler_view",
-    ),
-    "batches of one step weigh the same": (
-        "course_lib/training/trainer.py",
-        "[count / sum(kept) for count in kept]",
-        "[1 / len(kept) for count in kept]",
-        "training",
-    ),
-    "a step takes one batch too many": (
-        "course_lib/training/trainer.py",
-        "list(itertools.islice(batches, size))",
-        "list(itertools.islice(batches, size + 1))",
-        "training",
-    ),
-    "rate 0 at the first step": (
-        "course_lib/training/schedule.py",
-        "(step + 1) / (self.warmup + 1)",
-        "step / self.warmup",
-        "training",
-    ),
-    "mean of batch means": (
-        "course_lib/training/evaluation.py",
-        "kept = int((targets != IGNORED).sum())",
-        "kept = count * batch_size / len(x) * bool((targets != IGNORED).any())",
-        "training",
-    ),
-    "dropout begins anew at a resume": (
-        "course_lib/training/checkpoint.py",
-        'if about["dropout"]:',
-        "if False:",
-        "properties",
-    ),
-    "a tied weight counted twice": ("course_lib/summary.py", "0 if again else prod", "prod", "summary"),
-    "the floor looks at one token only": ("course_lib/text/floor.py", "x[:, :t]", "x[:, t - 1 : t]", "reproduce"),
-    "reproduce forgets a verdict": (
-        "course_lib/reproduce/checks.py",
-        "return bool(holds)",
-        "return True",
-        "reproduce",
-    ),
-    "a rung with another wiring": (
-        "course_lib/ladder.py",
-        '{**_HEADS, "wiring": "pre"}',
-        '{**_HEADS, "wiring": "residual"}',
-        "ladder",
-    ),
-    "cross-attention without the source mask": (
-        NUMPY + "encoder_decoder.py",
-        "self.cross(x, memory, memory, memory_allow)",
-        "self.cross(x, memory, memory)",
-        "encoder_decoder",
-    ),
-    "torch cross-attention reads itself": (
-        TORCH + "encoder_decoder.py",
-        "self.cross(x, memory, memory, memory_allow)",
-        "self.cross(x, x, memory, memory_allow)",
-        "encoder_decoder",
-    ),
-    "padding mask on the query axis": (
-        NUMPY + "encoder_decoder.py",
-        "F.check_allow(allow)[:, None, None, :]",
-        "F.check_allow(allow)[:, None, :, None]",
-        "encoder_decoder",
-    ),
-    "decoder without its causal mask": (
-        TORCH + "encoder_decoder.py",
-        "F.causal_mask(x.shape[1])",
-        "F.causal_mask(x.shape[1]) | True",
-        "encoder_decoder",
-    ),
-    "pre-norm instead of post-norm": (
-        NUMPY + "encoder_decoder.py",
-        "        x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory, memory_allow)))",
-        "        x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory, memory_allow))",
-        "encoder_decoder",
-    ),
-    "embeddings not times √C": (NUMPY + "encoder_decoder.py", "math.sqrt(width)", "1.0", "encoder_decoder"),
-    "dropout missing inside the feed-forward": (
-        NUMPY + "encoder_decoder.py",
-        "self.outer(self.dropout(F.relu(self.inner(x))))",
-        "self.outer(F.relu(self.inner(x)))",
-        "encoder_decoder",
-    ),
-    "padding counts in the loss": (
-        NUMPY + "encoder_decoder.py",
-        "F.cross_entropy(logits, labels, ignore_index=self.padding)",
-        "F.cross_entropy(logits, labels)",
-        "encoder_decoder",
-    ),
-    "sine and cosine not in turn": (
-        "course_lib/positions.py",
-        "table[:, 1::2] = np.cos",
-        "table[:, 1::2] = np.sin",
-        "encoder_decoder",
-    ),
-    "idiomatic attention drops out in evaluation": (
-        "course_lib/idiomatic/encoder_decoder.py",
-        "self.dropout if self.training else 0.0",
-        "self.dropout",
-        "encoder_decoder",
-    ),
-    "idiomatic matrices not transposed": (
-        "course_lib/idiomatic/encoder_decoder.py",
-        "torch.tensor(state[raw].T if turned else state[raw])",
-        "torch.tensor(state[raw])",
-        "encoder_decoder",
-    ),
-    "decoder is given its label": (
-        "course_lib/text/pairs.py",
-        "return target[:, :-1], target[:, 1:]",
-        "return target[:, 1:], target[:, 1:]",
-        "numbers",
-    ),
-    "held-out numbers train": (
-        "course_lib/text/numbers.py",
-        "rest = np.sort(numbers[count:])",
-        "rest = np.sort(numbers)",
-        "numbers",
-    ),
-    "lengths not equally often": (
-        "course_lib/text/pairs.py",
-        "self._starts[group] + self._rng.integers(self._sizes[group])",
-        "self._rng.integers(len(self._examples), size=self.batch_size)",
-        "numbers",
-    ),
-    "greedy goes on after the end": (
-        "course_lib/decoding.py",
-        "return ids[: ids.index(end)] if end in ids else ids",
-        "return ids",
-        "decoding",
-    ),
-    "beam compares sums though told not to": (
-        "course_lib/decoding.py",
-        "key=lambda h: -h.score(normalised)",
-        "key=lambda h: -h.score(False)",
-        "decoding",
-    ),
-    "beam forgets what has ended": (
-        "course_lib/decoding.py",
-        "found = [h for h in best if h.ended]",
-        "found = []",
-        "decoding",
-    ),
-    "alignment counts the end token": (
-        "course_lib/numbers_recipe.py",
-        "(hit & words[:, None]).sum(axis=(1, 3)) / words.sum()",
-        "hit.sum(axis=(1, 3)) / words.size",
-        "numbers",
-    ),
-    "GPT-2: key and query exchanged": (
-        "course_lib/gpt2.py",
-        'zip(("query", "key", "value"), three)',
-        'zip(("key", "query", "value"), three)',
-        "gpt2",
-    ),
-    "GPT-2: number of heads not read": ("course_lib/gpt2.py", '.get("n_head")', '.get("heads")', "gpt2"),
     "broadcasting not undone": (NUMPY + "tensor.py", "if grad.shape == shape:", "if True:", "autograd"),
     "gradients overwrite": (
         NUMPY + "tensor.py",
@@ -338,6 +167,29 @@ def library_change(path, old, new, tests):
 
 for _name, _entry in LIBRARY.items():
     SABOTAGES[f"library: {_name}"] = library_change(*_entry)
+
+
+# ------------------------------------------------------------------ the view in the browser
+BROWSER = "tests/browser/test_attention_view_in_browser.py"
+
+
+def browser_change(path, old, new, test):
+    def change(copy):
+        copy.replace(WIDGET + "js/" + path, old, new)
+        return [BROWSER], test
+
+    return change
+
+
+SABOTAGES["browser: cells that are not allowed are drawn as zero"] = browser_change(
+    "heatmap.js", "if (values[n] === values[n] && j >= hidden) pixels", "if (j >= hidden) pixels", "test_not_allowed"
+)
+SABOTAGES["browser: keys of the view reach JupyterLab"] = browser_change(
+    "view.js", "|| event.stopPropagation()", "|| 0", "test_a_walk_by_keyboard_alone"
+)
+SABOTAGES["browser: rows and columns exchanged under the mouse"] = browser_change(
+    "heatmap.js", "return { query: i, key: j };", "return { query: j, key: i };", "test_hover_reads"
+)
 
 
 # ------------------------------------------------------------------ a notebook that computes something else

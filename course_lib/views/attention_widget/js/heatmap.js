@@ -80,7 +80,8 @@ const heatmap = {
       const x = layout.left + ((n % data.K) + 0.5) * layout.cell;
       const y = layout.top + (Math.floor(n / data.K) + 0.5) * layout.cell;
       const colour = inkOn(colourOf(scale, values[n]));
-      const text = values[n] === 0 ? "0" : decimals(values[n], Math.abs(values[n]) >= 10 ? 1 : 2);
+      const places = scale.high <= 1 ? 2 : Math.abs(values[n]) >= 10 ? 0 : 1;
+      const text = values[n] === 0 ? "0" : decimals(values[n], places);
       write(surface, text, x, y + 0.5, { align: "center", colour, size: layout.cell >= 40 ? 12 : 11, font: theme.font });
     }
   },
