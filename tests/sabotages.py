@@ -125,7 +125,7 @@ LIBRARY = {
     ),
     "attention view: a token can end the script of a page": (
         WIDGET + "page.py",
-        '.replace("<", "\\u003c")',
+        '.replace("<", "\\\\u003c")',
         "",
         "attention_widget",
     ),

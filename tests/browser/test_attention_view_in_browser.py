@@ -171,6 +171,10 @@ def test_heads_hover_click_and_double_click(start):
     page = start
     heads = view(page).get_by_role("radiogroup", name="Heads, layers as rows").get_by_role("radio")
     assert heads.count() == 6
+    page.wait_for_function("() => document.querySelector('.attention-view').dataset.heads === 'drawn'")
+    empty = """() => [...document.querySelectorAll('.attention-view')[0].querySelectorAll('.attention-thumb canvas')]
+        .filter(c => !c.width || !c.getContext('2d').getImageData(c.width / 2, c.height / 2, 1, 1).data[3]).length"""
+    assert page.evaluate(empty) == 0, "every head is drawn small"
     heads.nth(4).hover()
     until(page, layer=1, head=1)
     assert says(page).startswith("(0, 0,"), "to look is not to choose"

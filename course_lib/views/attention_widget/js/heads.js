@@ -40,6 +40,7 @@ function buildHeads(view) {
   );
   view.parts.heads.style.width = `${Math.max(headsAcross(view) * (size + 5) + (data.L > 1 ? 20 : 0), 96)}px`;
   view.heads = { key, buttons, size };
+  view.headsToo = true; // all are still empty
 }
 
 function preview(view, head) {

@@ -14,8 +14,8 @@ function draw(view) {
   if (view.gone) return;
   if (!view.theme.back) view.theme = readTheme(view);
   if (!view.theme.back) return void (view.frame = view.win.requestAnimationFrame(() => draw(view))); // no styles yet
-  const [needs, heads] = [view.needs ?? 0, view.headsToo];
-  [view.needs, view.headsToo] = [0, false];
+  const needs = view.needs ?? 0;
+  view.needs = 0;
   const { parts, model } = view;
   const { layer, head } = shownHead(view);
   const missing = !view.data.has(layer);
@@ -39,7 +39,8 @@ function draw(view) {
     if (view.heads) markHeads(view);
     setLab(view);
   }
-  if (heads && view.heads) paintHeads(view);
+  if (view.headsToo && view.heads) paintHeads(view);
+  view.headsToo = false;
   const { query, key } = selection(view);
   view.root.dataset.state = JSON.stringify({ layer, head, query, key, mode: model.get("mode"), stage: model.get("stage"), version: view.data.version });
   if (view.width > 0) view.root.dataset.ready = "1";
@@ -55,10 +56,7 @@ function arrange(view) {
   const { parts, model, data } = view;
   const solo = model.get("solo") || data.L * data.H === 1;
   parts.heads.hidden = solo;
-  if (!solo) {
-    buildHeads(view);
-    view.headsToo ||= !view.root.dataset.heads;
-  }
+  if (!solo) buildHeads(view);
   const beside = solo || view.width < 620 ? 0 : parseFloat(parts.heads.style.width) + 22;
   view.layout = view.root.layout = pictureOf(view).layout(view, Math.max(260, view.width - beside));
 }
