@@ -104,4 +104,4 @@ def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
                 color=style.MUTED,
                 va="center_baseline",
             )
-    return style.png_bytes(fig, 9 if mosaic is None else 6), style.shown_width(fig)
+    return style.png_bytes(fig, level=9 if mosaic is None else 6), style.shown_width(fig)

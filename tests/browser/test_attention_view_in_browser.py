@@ -4,7 +4,7 @@ import json
 
 import nbformat
 import pytest
-from lab import choose_theme, command, open_notebook, run_all, run_cell, save, troubles
+from lab import choose_theme, command, open_notebook, run_all, run_cell, save, smallest_contrast, troubles
 
 CELLS = (
     "import numpy as np\nfrom course_lib.views import LivePlot, attention_view, plot_lines",
@@ -324,31 +324,18 @@ def test_both_themes_are_readable_and_the_canvas_follows(start, theme):
     page = start
     choose_theme(page, theme)
     page.wait_for_timeout(500)
-    ratios = page.evaluate("""() => {
-        const light = colour => { const [r, g, b] = colour.map(v => { v /= 255;
-            return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-        const rgba = text => text.match(/[\\d.]+/g).map(Number);
-        const back = element => { const c = rgba(getComputedStyle(element).backgroundColor);
-            return c[3] === 0 ? back(element.parentElement) : c; };
-        const ratio = (a, b) => { const [high, low] = [light(a), light(b)].sort((x, y) => y - x);
-            return (high + 0.05) / (low + 0.05); };
-        const root = document.querySelector('.attention-view');
-        const found = {};
-        for (const name of ['.attention-title', '.attention-choice', '.attention-radios span', 'select', 'h4',
-            '.attention-line', '.attention-hint', '.attention-button', '.attention-caption', 'li span']) {
-            const element = root.querySelector(name);
-            found[name] = ratio(rgba(getComputedStyle(element).color).slice(0, 3), back(element).slice(0, 3));
-        }
-        const canvas = root.querySelector('.attention-figure canvas'), surface = canvas.getContext('2d');
-        const {left, top, cell} = root.layout, dense = devicePixelRatio; // the darkest or lightest of the first label
-        const {data} = surface.getImageData(20 * dense, top * dense, (left - 24) * dense, cell * dense);
-        let best = 1;
-        for (let n = 0; n < data.length; n += 4) if (data[n + 3] > 200) {
-            best = Math.max(best, ratio([...data.slice(n, n + 3)], back(root).slice(0, 3))); }
-        found.label = best;
-        return found; }""")
-    assert min(ratios.values()) >= 4.5, ratios
+    names = ("title", "choice", "radios span", "choice select", "line", "hint", "button", "caption", "lists li span")
+    ratio = smallest_contrast(page, [f".attention-view .attention-{name}" for name in names])
+    assert ratio >= 4.5, ratio
+    drawn = page.evaluate("""() => { const root = document.querySelector('.attention-view');
+        const {left, top, cell} = root.layout, dense = devicePixelRatio;
+        const canvas = root.querySelector('.attention-figure canvas');
+        const label = canvas.getContext('2d').getImageData(20 * dense, top * dense, (left - 24) * dense, cell * dense);
+        const sums = [];
+        for (let n = 0; n < label.data.length; n += 4)
+            if (label.data[n + 3] > 200) sums.push(label.data[n] + label.data[n + 1] + label.data[n + 2]);
+        return [Math.min(...sums), Math.max(...sums)]; }""")
+    assert drawn[0] < 100 if theme == "light" else drawn[1] > 600, f"the labels on the canvas: {drawn}"
 
 
 # ---- several views, files, saving -----------------------------------------------------------------------------------
