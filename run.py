@@ -211,11 +211,19 @@ def pip_install(python, what):
 
 
 def quiet_lab():
-    """Switch off the plug-in that asks about news and looks for updates: a lesson starts without a question."""
-    config = VENV / "etc" / "jupyter" / "labconfig" / "page_config.json"
-    config.parent.mkdir(parents=True, exist_ok=True)
+    """Switch off the plug-in that asks about news and looks for updates: a lesson starts without a question.
+
+    And have views saved as pictures (see course_lib/on_save.py): a notebook that is opened again shows no error.
+    """
     off = {"@jupyterlab/apputils-extension:announcements": True}
-    config.write_text(json.dumps({"disabledExtensions": off}), encoding="utf-8")
+    pictures = {"ContentsManager": {"pre_save_hook": "course_lib.on_save.pictures_only"}}
+    for place, content in (
+        ("labconfig/page_config.json", {"disabledExtensions": off}),
+        ("jupyter_server_config.d/gpt-twice.json", pictures),
+    ):
+        config = VENV / "etc" / "jupyter" / place
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(json.dumps(content), encoding="utf-8")
 
 
 def explain_pip(errors):

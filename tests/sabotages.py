@@ -28,6 +28,7 @@ def stem(path):
 
 # ------------------------------------------------------------------ a library that computes something else
 NUMPY, TORCH = "course_lib/numpy_track/", "course_lib/torch_track/"
+WIDGET = "course_lib/views/attention_widget/"
 
 MASK = "np.tril(np.ones((size, size), dtype=bool))"
 HEADS = "x.reshape(B, T, heads, C // heads).swapaxes(1, 2)"
@@ -116,10 +117,53 @@ LIBRARY = {
         "functional",
     ),
     "attention view shows the transpose": (
-        "course_lib/views/attention.py",
+        WIDGET + "words.py",
         "return self.weights[self.layer, self.head]",
         "return self.weights[self.layer, self.head].T",
         "views",
+    ),
+    "attention view: cells that are not allowed are sent too": (
+        WIDGET + "codec.py",
+        "weights.reshape(-1) if allow is None else weights[allow]",
+        "weights.reshape(-1)",
+        "attention_widget",
+    ),
+    "attention view: eight bits a weight": (WIDGET + "codec.py", "STEPS = 65_535", "STEPS = 255", "attention_widget"),
+    "attention view: exact numbers of the wrong head": (
+        WIDGET + "view.py",
+        'self.weights[layer, message["head"]]',
+        "self.weights[layer, 0]",
+        "attention_widget",
+    ),
+    "attention view: rows that do not sum to 1 go unnoticed": (
+        WIDGET + "view.py",
+        "np.abs(sums - 1) > 1e-3",
+        "np.abs(sums - 1) > 1",
+        "attention_widget",
+    ),
+    "attention view: a token can end the script of a page": (
+        WIDGET + "page.py",
+        '.replace("<", "\\\\u003c")',
+        "",
+        "attention_widget",
+    ),
+    "a saved notebook keeps its live view": (
+        "course_lib/on_save.py",
+        "data.pop(LIVE, None)",
+        "pass",
+        "attention_widget",
+    ),
+    "a head that is off still speaks": (
+        "course_lib/interventions.py",
+        "keep[layer, head] = 0",
+        "keep[layer, head] = 1",
+        "interventions",
+    ),
+    "without the scale, but with it": (
+        "course_lib/interventions.py",
+        "** -0.5 if scaled else 1.0",
+        "** -0.5",
+        "interventions",
     ),
     "cache: positions start at 0 again": (
         NUMPY + "models.py",
@@ -356,6 +400,29 @@ def library_change(path, old, new, tests):
 
 for _name, _entry in LIBRARY.items():
     SABOTAGES[f"library: {_name}"] = library_change(*_entry)
+
+
+# ------------------------------------------------------------------ the view in the browser
+BROWSER = "tests/browser/test_attention_view_in_browser.py"
+
+
+def browser_change(path, old, new, test):
+    def change(copy):
+        copy.replace(WIDGET + "js/" + path, old, new)
+        return [BROWSER], test
+
+    return change
+
+
+SABOTAGES["browser: cells that are not allowed are drawn as zero"] = browser_change(
+    "heatmap.js", "if (values[n] === values[n] && j >= hidden) pixels", "if (j >= hidden) pixels", "test_not_allowed"
+)
+SABOTAGES["browser: keys of the view reach JupyterLab"] = browser_change(
+    "view.js", "|| event.stopPropagation()", "|| 0", "test_a_walk_by_keyboard_alone"
+)
+SABOTAGES["browser: rows and columns exchanged under the mouse"] = browser_change(
+    "heatmap.js", "return { query: i, key: j };", "return { query: j, key: i };", "test_hover_reads"
+)
 
 
 # ------------------------------------------------------------------ a notebook that computes something else

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import run
+from course_lib import on_save
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -264,6 +265,8 @@ def test_lab_asks_no_questions(called):
     run.main(["lab"])
     config = json.loads((run.VENV / "etc/jupyter/labconfig/page_config.json").read_text(encoding="utf-8"))
     assert config == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    saving = run.VENV / "etc/jupyter/jupyter_server_config.d/gpt-twice.json"
+    assert json.loads(saving.read_text(encoding="utf-8")) == on_save.CONFIG
 
 
 @pytest.mark.parametrize("port", ["abc", "0", "70000", "-1", "88 88", "\u00b2", "\u0665"])

@@ -4,6 +4,7 @@ import math
 
 from . import style
 from .cells import colour_bar, colours, hatching, not_allowed_key, text_width
+from .mosaic import Mosaic
 
 
 def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
@@ -33,19 +34,24 @@ def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
         ax.axis("off")
         ax.text(0.2, 0.27, title, fontsize=11, weight="bold", va="center", parse_math=False)
         small = {"fontsize": 8.5 if pitch_x > 0.5 else 6, "color": style.MUTED}
+        mosaic = Mosaic(total, height, limits) if layers * heads > 16 or max(q, k) > 128 else None
         for n in range(layers * heads):
             line, column = divmod(n, across) if layers == 1 else divmod(n, heads)
             x, y = first + column * pitch_x, top + line * pitch_y
             head = (0, n) if layers == 1 else (line, column)
-            image = ax.imshow(
-                colours(weights[head], limits),
-                extent=(x, x + k * cell, y + q * cell, y),
-                interpolation="nearest",
-                aspect="auto",
-            )
-            image.set_clip_on(False)
-            if allowed is not None and (patch := hatching(allowed[head], x, y, cell)) is not None:
-                ax.add_patch(patch)
+            mask = None if allowed is None else allowed[head]
+            if mosaic is not None:
+                mosaic.put(weights[head], mask, x, y, k * cell, q * cell)
+            else:
+                image = ax.imshow(
+                    colours(weights[head], limits),
+                    extent=(x, x + k * cell, y + q * cell, y),
+                    interpolation="nearest",
+                    aspect="auto",
+                )
+                image.set_clip_on(False)
+                if mask is not None and (patch := hatching(mask, x, y, cell)) is not None:
+                    ax.add_patch(patch)
             if layers == 1 or line == 0:
                 ax.text(
                     x + k * cell / 2, y - 0.06, f"head {head[1]}" if pitch_x > 0.42 else head[1], ha="center", **small
@@ -83,6 +89,8 @@ def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
                         fontsize=points,
                         parse_math=False,
                     )
+        if mosaic is not None:
+            fig.figimage(mosaic.pixels, zorder=-5)  # pixel by pixel, as they are
         ax.set(xlim=(0, total), ylim=(height, 0))
         bar = min(q * cell, 1.6)
         colour_bar(fig, (first + across * pitch_x + 0.06, height - top - bar, 0.13, bar), limits, style.SEQUENTIAL)
@@ -96,4 +104,4 @@ def grid_png(weights, allowed, rows, columns, limits, title, width=7.2):
                 color=style.MUTED,
                 va="center_baseline",
             )
-    return style.png_bytes(fig), style.shown_width(fig)
+    return style.png_bytes(fig, level=9 if mosaic is None else 6), style.shown_width(fig)

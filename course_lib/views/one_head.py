@@ -100,7 +100,7 @@ class HeadPicture:
             )
         self.hatched, self.shown_mask = None, None
 
-    def png(self, matrix, allowed=None, title="", row=None, quick=False):
+    def png(self, matrix, allowed=None, title="", row=None):
         """The head as PNG; `row` is framed and the others are faded."""
         rgba = colours(matrix, self.limits, self.colour_map)
         self.image.set_data(rgba)
@@ -123,7 +123,7 @@ class HeadPicture:
             self.above.set_height(row)
             self.below.set(y=row + 0.5, height=len(rgba) - row - 1)
             self.frame.set_y(row - 0.5)
-        return style.png_bytes(self.fig, quick)
+        return style.png_bytes(self.fig)
 
     def _hatch(self, allowed):
         if allowed is self.shown_mask:

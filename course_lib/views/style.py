@@ -126,8 +126,8 @@ def card_figure(width, height, **keywords):
     return fig
 
 
-def png_bytes(fig, quick=False):
-    """The figure as PNG: equal figures give equal bytes; `quick` saves time and not bytes."""
+def png_bytes(fig, quick=False, level=9):
+    """The figure as PNG: equal figures give equal bytes; `quick`, or a lower level, saves time and not bytes."""
     buffer = io.BytesIO()
     with rules(), warnings.catch_warnings():
         # A sign that no font has is drawn as a box; the picture's words are also in its alternative text.
@@ -138,7 +138,7 @@ def png_bytes(fig, quick=False):
             dpi=PIXELS_PER_INCH,
             facecolor="none",
             metadata={"Software": None},
-            pil_kwargs={"compress_level": 1 if quick else 9},
+            pil_kwargs={"compress_level": 1 if quick else level},
         )
     return buffer.getvalue()
 

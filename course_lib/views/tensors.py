@@ -51,7 +51,7 @@ def checked_tokens(tokens, name):
 
 
 def checked_weights(weights, queries, keys, allow, value_limits):
-    """(weights (L, H, Q, K) float64, limits, (values below, values above the limits)).
+    """(weights (L, H, Q, K) float32, or float64 where they came so, limits, (values below, values above the limits)).
 
     Cells that are not allowed become 0, so that masked scores, which hold -inf there, can be shown too.
     """
@@ -72,7 +72,8 @@ def checked_weights(weights, queries, keys, allow, value_limits):
         )
     if 0 in array.shape:
         raise ValueError(f"weights of shape {array.shape} hold nothing to show")
-    array = array.astype(np.float64).reshape((1,) * (4 - array.ndim) + array.shape)
+    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4  # as it is: 12 x 12 heads of 512 are 38 million
+    array = array.astype(np.float32 if small else np.float64).reshape((1,) * (4 - array.ndim) + array.shape)
     allowed = checked_mask(allow, array.shape)
     allowed = np.ones(array.shape, dtype=bool) if allowed is None else allowed
     _refuse(

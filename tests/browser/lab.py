@@ -131,6 +131,7 @@ def _start(server, home, settings):
         f"--ServerApp.root_dir={server.folder}",
         "--ServerApp.allow_root=True",
         "--ServerApp.terminals_enabled=False",
+        "--ContentsManager.pre_save_hook=course_lib.on_save.pictures_only",  # as run.py sets it
         "--LabApp.news_url=None",
         "--LabApp.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -183,11 +184,16 @@ def chromium():
             browser.close()
 
 
-def guarded_page(browser, width=1280, height=1600, **options):
-    """A page that refuses and records what leaves the loopback address, and collects script and console errors."""
+def guarded_page(browser, width=1280, height=1600, script="", **options):
+    """A page that refuses and records what leaves the loopback address, and collects script and console errors.
+
+    script: JavaScript that runs in the page before anything else.
+    """
     page = browser.new_context(
         viewport={"width": width, "height": height}, reduced_motion="reduce", **options
     ).new_page()
+    if script:
+        page.add_init_script(script)
     page.outside, page.errors = [], []
 
     def judge(route):
@@ -271,6 +277,22 @@ def troubles(page):
     )
     unrun = page.evaluate(f"() => {_UNFINISHED}.map(([cell, n]) => [n, 'was not run'])")
     return [tuple(pair) for pair in found + unrun]
+
+
+def run_cell(page, n, timeout=60_000):
+    """Run the n-th code cell with the keyboard and wait until it has run; returns what it shows as text."""
+    cell = page.locator(".jp-Notebook .jp-CodeCell").nth(n)
+    cell.locator(".cm-content").click()
+    count = cell.locator(".jp-InputPrompt").first.inner_text()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function(
+        """([n, old]) => { const t = document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]
+        .querySelector('.jp-InputPrompt').innerText; return t !== old && /\\d/.test(t); }""",
+        arg=[n, count],
+        timeout=timeout,
+    )
+    shown = cell.locator(".jp-OutputArea-output")
+    return shown.first.inner_text().strip() if shown.count() else ""
 
 
 def save(page):

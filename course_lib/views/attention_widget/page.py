@@ -1,0 +1,51 @@
+"""One view as a page that works without a kernel and without a network."""
+
+import base64
+import json
+from pathlib import Path
+
+from ..labels import escaped
+from . import assets
+
+HERE = Path(__file__).parent / "page"
+
+
+def page_of(state, title, path=None):
+    """One page with the view in it. state: its traits; bytes in it travel as base64."""
+    host = (HERE / "host.js").read_text(encoding="utf-8")
+    text = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escaped(title)}</title>
+<style>
+body {{ margin: 0 auto; padding: 16px; max-width: 1100px; background: Canvas; }}
+{assets.style()}</style>
+</head>
+<body>
+<main id="view"><noscript>This page draws its picture with JavaScript.</noscript></main>
+<script type="application/json" id="state">{embedded(state)}</script>
+<script type="application/json" id="module">{embedded(assets.script())}</script>
+<script>
+{host}</script>
+</body>
+</html>
+"""
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    return text
+
+
+def embedded(value):
+    """JSON that may stand inside a <script>: no "<" can end it, and bytes are {"base64": …}."""
+
+    def plain(thing):
+        if isinstance(thing, (bytes, memoryview)):
+            return {"base64": base64.b64encode(thing).decode("ascii")}
+        if isinstance(thing, dict):
+            return {key: plain(item) for key, item in thing.items()}
+        return [plain(item) for item in thing] if isinstance(thing, (list, tuple)) else thing
+
+    return json.dumps(plain(value), allow_nan=False).replace("<", "\\u003c")
