@@ -85,7 +85,8 @@ def draw_losses(ax, losses, floor=None, smooth=None):
         ax.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), label=name)
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     if floor is not None or (losses and (len(losses) > 1 or "" not in losses)):
-        _as_they_are(ax.legend(loc="upper right"))
+        # "best" looks at every point: for long runs, which fall, the corner that is free anyway
+        _as_they_are(ax.legend(loc="best" if longest <= 1000 else "upper right"))
 
 
 def thinned(x, y, most=2000):
