@@ -10,7 +10,7 @@ import pytest
 from track_tools import both_tracks
 
 from course_lib.config import GPTConfig
-from course_lib.recipes import SMALL_RECIPE
+from course_lib.recipes import SMALL_CHANGES, SMALL_RECIPE, SMALL_TRIED
 from course_lib.reproduce import LINES, largest_difference, train_system_c, trajectory
 from course_lib.text import CharTokenizer, load_corpus, loss_floor, windows
 
@@ -76,6 +76,14 @@ def test_the_small_recipe_is_the_size_that_it_says(track):
     assert [settings[k] for k in ("context", "width", "heads", "layers")] == [64, 128, 4, 4]
     assert SMALL_RECIPE.steps * SMALL_RECIPE.batch_size * settings["context"] == 1_536_000
     assert settings.get("dropout", 0) == 0
+
+
+def test_the_changes_lead_down_to_the_small_recipe():
+    losses = [loss for _, loss in SMALL_CHANGES]
+    assert losses == sorted(losses, reverse=True) and losses[-1] <= small.LOSS
+    assert all(loss > losses[-1] for _, loss in SMALL_TRIED)
+    (last, _), beta = SMALL_CHANGES[-1], SMALL_RECIPE.betas[1]
+    assert "6e-3" in last and SMALL_RECIPE.rate == 6e-3 and f"{beta}" in last and SMALL_RECIPE.final_rate == 0
 
 
 @both_tracks
