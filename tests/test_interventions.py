@@ -16,6 +16,7 @@ CONFIGS = {
     "plain": GPTConfig(17, wiring="plain", dtype="float64", initial="scaled"),
     "attention alone, dropout": GPTConfig(17, activation="none", dropout=0.5, dtype="float64"),
     "sees all": GPTConfig(17, causal=False, dtype="float64"),
+    "attention biases": GPTConfig(17, attention_bias=True, dtype="float64"),
 }
 IDS = np.array([7, 4, 8, 8, 11, 1])
 
