@@ -40,7 +40,8 @@ CELLS = (
     ),
     "allow, tokens = causal(64); big = attention_view(random_rows(12, 12, 64), tokens, allow=allow); big",
     "print(len(big.to_html('big.html')))",
-    "allow, tokens = causal(512)\nhuge = attention_view(random_rows(2, 12, 512), tokens, allow=allow, title='Huge')\nhuge",
+    "allow, tokens = causal(512)\n"
+    "huge = attention_view(random_rows(2, 12, 512), tokens, allow=allow, title='Huge')\nhuge",
     "lab = AttentionLab(load_checkpoint('shakespeare-gpt'), 'ROMEO:\\nBut, soft! what light through yonder'); lab",
     "huge.layer, huge.head",
     "lab.text, lab.off, lab.causal, lab.temperature",
