@@ -42,6 +42,17 @@ def drawn(token):
     return "".join(c if can_draw(c) else f"U+{ord(c):04X}" for c in short(visible(token)))
 
 
+def drawn_words(text):
+    """The label of a row that may be a few words: they keep their spaces, and are not cut; a token is ``drawn``.
+
+    >>> drawn_words("layer 0 head 1"), drawn_words(" the")
+    ('layer 0 head 1', '␣the')
+    """
+    if text == text.strip() and " " in text and all(text.split(" ")):
+        return " ".join("".join(c if can_draw(c) else drawn(c) for c in visible(word)) for word in text.split(" "))
+    return drawn(text)
+
+
 def quoted(token):
     """The label in a sentence of text: visible, in curly quotes.
 

@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 from . import style
 from .cells import hatching, ink_on
 from .figures import figure, put_title
-from .labels import drawn
+from .labels import drawn_words
 from .tensors import as_array, checked_numbers
 
 
@@ -43,7 +43,7 @@ def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None
         if names is None:
             axis.set_major_locator(MaxNLocator(integer=True))
             continue
-        names = [drawn(str(n)) for n in names]
+        names = [drawn_words(str(n)) for n in names]
         turned = (
             {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
             if turn is None and max(map(len, names)) > 4
