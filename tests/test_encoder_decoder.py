@@ -10,6 +10,7 @@ from track_tools import NUMPY, TORCH, array, assert_close, assert_parameters_agr
 
 from course_lib.config import TransformerConfig
 from course_lib.idiomatic import encoder_decoder as idiomatic
+from course_lib.idiomatic.weights import pairs
 from course_lib.initial import Initial
 from course_lib.positions import sinusoidal_positions
 
@@ -311,8 +312,8 @@ def test_the_idiomatic_form_equals_the_raw_one(track, padded):
     track.project(out, r).backward()
     projected(expected, r).backward()
     theirs = dict(model.named_parameters())
-    assert len(theirs) == len(raw.parameters()) == len(list(idiomatic._pairs(model)))
-    for name, raw_name, turned in idiomatic._pairs(model):
+    assert len(theirs) == len(raw.parameters()) == len(list(pairs(model)))
+    for name, raw_name, turned in pairs(model):
         found = theirs[name].grad
         assert_same(grad(raw.named_parameters()[raw_name]), found.T if turned else found, name)
 

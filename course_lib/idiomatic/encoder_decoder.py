@@ -12,6 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..positions import sinusoidal_positions
+from .weights import load_raw, raw_state
+
+__all__ = ["Transformer", "load_raw", "raw_state"]
 
 
 class MultiHeadAttention(nn.Module):
@@ -154,42 +157,3 @@ class Transformer(nn.Module):
     def forward(self, source, target, source_allow=None, target_allow=None):
         memory = self.encoder(source, source_allow)
         return self.head(self.decoder(target, memory, target_allow, source_allow))
-
-
-# ---------------------------------------------------------------- the same weights in both forms
-_NAMES = {nn.Embedding: {"weight": "table"}, nn.LayerNorm: {"weight": "gain"}}
-
-
-def _pairs(model):
-    """(name here, name in the raw track, whether the matrix is stored transposed) of every parameter."""
-    for path, module in model.named_modules():
-        for name, _ in module.named_parameters(recurse=False):
-            raw = _NAMES.get(type(module), {}).get(name, name)
-            # nn.Linear keeps (fan_out, fan_in) and computes x Wᵀ
-            yield f"{path}.{name}", f"{path}.{raw}", isinstance(module, nn.Linear) and name == "weight"
-
-
-def load_raw(model, state):
-    """Copy the weights of a raw Transformer of either track, ``raw.state()``, into ``model``, and return it.
-
-    Raises ValueError that names what is missing, unknown or of another shape.
-    """
-    mine = {name: (raw, turned) for name, raw, turned in _pairs(model)}
-    missing = [raw for raw, _ in mine.values() if raw not in state]
-    unknown = sorted(set(state) - {raw for raw, _ in mine.values()})
-    if missing or unknown:
-        raise ValueError(f"these weights do not fit this model: missing {missing}, unknown {unknown}")
-    ready = {name: torch.tensor(state[raw].T if turned else state[raw]) for name, (raw, turned) in mine.items()}
-    try:
-        model.load_state_dict(ready)
-    except RuntimeError as error:  # shapes
-        raise ValueError(f"these weights do not fit this model: {error}") from error
-    return model
-
-
-def raw_state(model):
-    """The weights of ``model`` under the raw track's names and shapes: a dict of NumPy arrays for ``load_state``."""
-    values = model.state_dict()
-    return {
-        raw: (values[name].T if turned else values[name]).cpu().numpy().copy() for name, raw, turned in _pairs(model)
-    }

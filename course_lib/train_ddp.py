@@ -1,0 +1,174 @@
+"""Data-parallel training: several processes, each with its own copy of the model and its part of every batch.
+
+    torchrun --nproc-per-node 2 -m course_lib.train_ddp --checkpoint run.safetensors --save-every 10
+
+torchrun starts the processes and gives each its number, the rank. After each backward PyTorch's
+DistributedDataParallel averages the gradients of all processes (Li et al. 2020), so every copy makes the same step,
+and it is the step of one process with the whole batch. The loop is ``course_lib.training.train``, as everywhere.
+Where the checkpoint lies already, the run goes on from it. From a notebook: ``print(launch("--steps", "20"))``.
+
+The processes here talk through gloo and compute on the CPU. With one GPU each it would be the backend "nccl" and the
+device of the rank; nothing else changes.
+"""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from .config import GPTConfig
+from .idiomatic.gpt import GPT
+from .idiomatic.training import AdamW, OnDevice, as_raw
+from .idiomatic.weights import load_raw
+from .text import Batches, CharTokenizer, load_corpus
+from .torch_track import models
+from .training import WarmupCosine, load_checkpoint, save_checkpoint, train
+
+
+class Share:
+    """Of each batch the rows of one process: every ``world``-th from ``rank`` on. ``batches`` are the same in all.
+
+    Raises ValueError for a batch that does not divide: the mean of unequal parts is not the mean of the whole.
+
+    >>> [x.tolist() for x, y in Share([(np.arange(4), np.arange(4))], rank=1, world=2)]
+    [[1, 3]]
+    """
+
+    def __init__(self, batches, rank, world):
+        self.batches, self.rank, self.world = batches, rank, world
+
+    def __iter__(self):
+        for x, y in self.batches:
+            if len(x) % self.world:
+                raise ValueError(f"a batch of {len(x)} windows cannot be shared equally by {self.world} processes")
+            yield x[self.rank :: self.world], y[self.rank :: self.world]
+
+
+def gradient_difference(parallel, batch, rank, world):
+    """(largest difference, largest number) of the gradients: of all processes together, of one with all of ``batch``.
+
+    ``parallel`` is a model in DistributedDataParallel; every process must call this. No gradient is left behind.
+    """
+    parameters = list(parallel.parameters())
+    mine, whole = next(iter(Share([batch], rank, world))), batch
+    parallel(*map(torch.tensor, mine))[1].backward()  # averaged over all processes on the way
+    shared = [p.grad.clone() for p in parameters]
+    alone = torch.autograd.grad(parallel.module(*map(torch.tensor, whole))[1], parameters)
+    parallel.zero_grad()
+    difference = max(float((a - b).abs().max()) for a, b in zip(shared, alone))
+    return difference, max(float(b.abs().max()) for b in alone)
+
+
+def setting(options):
+    """(tokenizer, batches, config) of a run: everything that each process makes for itself, from equal seeds."""
+    text = load_corpus(options.corpus).text
+    tokenizer = CharTokenizer.from_text(text)
+    config = GPTConfig(len(tokenizer), layers=2, activation="gelu", dtype=options.dtype)
+    return tokenizer, Batches(tokenizer.encode(text), config.context, options.batch, seed=1), config
+
+
+def run(options, rank, world):
+    """One process of the run; rank 0 writes the checkpoint and speaks for all."""
+    say = print if rank == 0 else lambda *words, **options: None
+    tokenizer, batches, config = setting(options)
+    model = load_raw(GPT(config), models.GPT(config, seed=0).state())
+    optimizer, done = AdamW(model, options.rate), 0
+    if options.checkpoint and options.checkpoint.exists():
+        kept = load_checkpoint(options.checkpoint, "torch")
+        load_raw(model, kept.model.state())
+        optimizer.load_state(kept.optimizer_state)
+        batches.load_state(kept.batches_state)
+        done = kept.optimizer_state["steps"]
+        say(f"goes on from step {done}")
+    parallel = DistributedDataParallel(model)
+    if options.check:
+        first = next(setting(options)[1])  # of a second Batches: the run's own stay where they are
+        difference, largest = gradient_difference(parallel, first, rank, world)
+        say(f"gradients: {world} processes and one differ by {difference:.1e}, the largest is {largest:.1e}")
+
+    def after_step(steps):
+        if rank == 0 and options.save_every and (done + steps) % options.save_every == 0:
+            save_checkpoint(options.checkpoint, *_for_checkpoint(model, tokenizer, optimizer), batches)
+        if done + steps == options.crash_after:
+            say(f"crashes after step {done + steps}", flush=True)
+            os._exit(1)  # nothing is put in order: as when the machine fails
+
+    schedule = WarmupCosine(options.rate, 3, options.steps, options.rate / 10)
+    history = train(
+        OnDevice(parallel), optimizer, Share(batches, rank, world), options.steps - done,
+        schedule=lambda step: schedule(done + step), clip=1.0, progress=False, after_step=after_step,
+    )  # fmt: skip
+    losses = torch.tensor(history.losses, dtype=torch.float64)
+    dist.all_reduce(losses)  # the sum over all processes; each has the loss of its own rows
+    if options.checkpoint and rank == 0:
+        save_checkpoint(options.checkpoint, *_for_checkpoint(model, tokenizer, optimizer), batches)
+    shown = f", loss ~{losses[0] / world:.2f} to ~{losses[-1] / world:.2f}" if len(losses) else ""
+    say(f"{world} processes, steps {done} to {done + history.steps}{shown}")
+
+
+def _for_checkpoint(model, tokenizer, optimizer):
+    raw, copy = as_raw(model, optimizer)
+    return raw, tokenizer, copy
+
+
+def launch(*arguments, processes=2, fails=False, timeout=300):
+    """Run this module with torchrun on this machine and return what it printed; ``arguments`` as on the command line.
+
+    Each process computes with one thread. Raises RuntimeError with the end of the messages where the run fails; with
+    ``fails`` that is expected, and a run that does not fail is the error.
+    """
+    root = str(Path(__file__).resolve().parents[1])
+    loopback = {"lo", "lo0"} & {name for _, name in socket.if_nameindex()}  # Linux, macOS
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))),
+        "PYTHONIOENCODING": "utf-8",
+        **{"GLOO_SOCKET_IFNAME": name for name in loopback},  # else gloo looks up the name of the machine
+    }
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    result = subprocess.run(
+        [*torchrun, "--nproc-per-node", str(processes), "-m", "course_lib.train_ddp", *map(str, arguments)],
+        env=env, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout,
+    )  # fmt: skip
+    if bool(result.returncode) != fails:
+        raise RuntimeError(f"torchrun ended with {result.returncode}:\n{result.stdout}\n{result.stderr[-2000:]}")
+    return result.stdout
+
+
+def parser():
+    """The command line."""
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--corpus", default="hello", help="a text of the course, by name")
+    made.add_argument("--steps", type=int, default=20, help="of the whole run, earlier parts included")
+    made.add_argument("--batch", type=int, default=8, help="windows per step, all processes together")
+    made.add_argument("--rate", type=float, default=3e-3, help="the largest learning rate")
+    made.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    made.add_argument("--checkpoint", type=Path, help="file to write, and to go on from if it is there")
+    made.add_argument("--save-every", type=int, default=0, metavar="N", help="write it every N steps too")
+    made.add_argument("--crash-after", type=int, metavar="N", help="end without warning after step N, to try it out")
+    made.add_argument("--check", action="store_true", help="compare the gradients with those of one process first")
+    return made
+
+
+def main():
+    options = parser().parse_args()
+    if options.save_every and not options.checkpoint:
+        sys.exit("--save-every needs --checkpoint")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    try:
+        run(options, dist.get_rank(), dist.get_world_size())
+    finally:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
