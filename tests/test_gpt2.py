@@ -206,7 +206,9 @@ def test_against_transformers(track, tmp_path):
     assert np.abs(mine - expected).max() <= 1e-4
     assert (mine.argmax(axis=-1) == expected.argmax(axis=-1)).all()
     prompt, new = torch.tensor(IDS[:1, :3]), T - 3
-    text = theirs.generate(prompt, max_new_tokens=new, do_sample=False, use_cache=True, pad_token_id=0, eos_token_id=None)
+    text = theirs.generate(
+        prompt, max_new_tokens=new, do_sample=False, use_cache=True, pad_token_id=0, eos_token_id=None
+    )
     ours = generate_ids(load_gpt2(tmp_path, track.name), IDS[0, :3], new, temperature=0, cache=True)
     assert list(ours) == text[0, 3:].tolist() and len(set(text[0, 3:].tolist())) > 1
 

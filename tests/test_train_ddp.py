@@ -71,7 +71,11 @@ def test_every_row_goes_to_one_process():
 
 def test_a_run_that_fails_says_why(monkeypatch):
     codes, (out, err) = train_ddp._run_together(
-        [([sys.executable, "-c", f"import sys; print('so far'); sys.exit({word!r} or 0)"], None) for word in ("", "no!")], 60
+        [
+            ([sys.executable, "-c", f"import sys; print('so far'); sys.exit({word!r} or 0)"], None)
+            for word in ("", "no!")
+        ],
+        60,
     )
     assert (codes, out.split(), err.split()) == ([0, 1], ["so", "far"] * 2, ["no!"])
     monkeypatch.setattr(train_ddp, "_run_together", lambda commands, timeout: (codes, (out, err)))
