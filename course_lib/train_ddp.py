@@ -16,9 +16,10 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -37,8 +38,8 @@ class Share:
 
     Raises ValueError for a batch that does not divide: the mean of unequal parts is not the mean of the whole.
 
-    >>> [x.tolist() for x, y in Share([(np.arange(4), np.arange(4))], rank=1, world=2)]
-    [[1, 3]]
+    >>> list(Share([([5, 6, 7, 8], [6, 7, 8, 9])], rank=1, world=2))
+    [([6, 8], [7, 9])]
     """
 
     def __init__(self, batches, rank, world):
@@ -118,10 +119,11 @@ def _for_checkpoint(model, tokenizer, optimizer):
     return raw, tokenizer, copy
 
 
-def launch(*arguments, processes=2, fails=False, timeout=300):
-    """Run this module with torchrun on this machine and return what it printed; ``arguments`` as on the command line.
+def launch(*arguments, processes=2, fails=False, timeout=300, torchrun=sys.platform != "win32"):
+    """Run this module in ``processes`` on this machine, return what it printed; ``arguments`` as on the command line.
 
-    Each process computes with one thread. Raises RuntimeError with the end of the messages where the run fails; with
+    Each process computes with one thread. Without ``torchrun`` the processes are started here: on Windows PyTorch comes
+    without libuv, which torchrun asks for. Raises RuntimeError with the end of the messages where the run fails; with
     ``fails`` that is expected, and a run that does not fail is the error.
     """
     root = str(Path(__file__).resolve().parents[1])
@@ -133,14 +135,36 @@ def launch(*arguments, processes=2, fails=False, timeout=300):
         "PYTHONIOENCODING": "utf-8",
         **{"GLOO_SOCKET_IFNAME": name for name in loopback},  # else gloo looks up the name of the machine
     }
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    result = subprocess.run(
-        [*torchrun, "--nproc-per-node", str(processes), "-m", "course_lib.train_ddp", *map(str, arguments)],
-        env=env, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout,
-    )  # fmt: skip
-    if bool(result.returncode) != fails:
-        raise RuntimeError(f"torchrun ended with {result.returncode}:\n{result.stdout}\n{result.stderr[-2000:]}")
-    return result.stdout
+    command = ["-m", "course_lib.train_ddp", *map(str, arguments)]
+    if torchrun:
+        options = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(processes)]
+        commands = [([sys.executable, "-m", "torch.distributed.run", *options, *command], env)]
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]  # a free one
+        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes), "USE_LIBUV": "0"}
+        commands = [([sys.executable, *command], {**env, "RANK": str(rank)}) for rank in range(processes)]
+    codes, printed = _run_together(commands, timeout)
+    if any(codes) != fails:
+        raise RuntimeError(f"the processes ended with {codes}:\n{printed[0]}\n{printed[1][-2000:]}")
+    return printed[0]
+
+
+def _run_together(commands, timeout):
+    """Run all (command, environment) at once: their exit codes, and what they wrote to stdout and to stderr."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = [subprocess.Popen(command, env=env, stdout=out, stderr=err) for command, env in commands]
+        end = time.monotonic() + timeout
+        try:
+            codes = [process.wait(max(0, end - time.monotonic())) for process in started]
+        finally:
+            for process in started:
+                process.kill()  # does nothing to those that have ended
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace").replace("\r\n", "\n"))
+    return codes, texts
 
 
 def parser():

@@ -91,6 +91,32 @@ def test_the_tracks_agree(tmp_path):
     assert texts[0] == texts[1] and len(set(texts[0])) > 1
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_greedy_text_with_the_cache(dtype, tmp_path):
+    """Token for token the same: with the cache and without, in both tracks, also beyond the context of T."""
+    folder, seen = folder_with(tmp_path, checkpoint(dtype)), set()
+    models = [load_gpt2(folder, track, dtype) for track in ("numpy", "torch")]
+    for start in (IDS[0, :1], IDS[0, :3], IDS[0, :5], IDS[1, :4], IDS[1]):
+        texts = [
+            list(generate_ids(model, start, 2 * T, temperature=0, cache=cache))
+            for model in models
+            for cache in (True, False)
+        ]
+        assert texts[1:] == texts[:1] * 3
+        seen.update(texts[0])
+    assert len(seen) > 3  # one token over and over would prove little
+
+
+@both_tracks
+def test_logits_with_the_cache(track, tmp_path):
+    model = load_gpt2(folder_with(tmp_path, checkpoint("float64")), track.name, "float64")
+    cache, found = model.new_cache(2), []
+    with model.evaluating():
+        for start, end in ((0, 4), (4, 5), (5, 6), (6, T)):  # the prompt, then token by token, then several
+            found.append(array(model(IDS[:, start:end], cache=cache)[0]).copy())
+    assert_same(np.concatenate(found, axis=1), reference(checkpoint("float64"), IDS))
+
+
 @both_tracks
 def test_there_and_back(track, tmp_path):
     arrays = checkpoint()
@@ -179,6 +205,12 @@ def test_against_transformers(track, tmp_path):
     mine = array(load_gpt2(tmp_path, track.name)(IDS)[0])
     assert np.abs(mine - expected).max() <= 1e-4
     assert (mine.argmax(axis=-1) == expected.argmax(axis=-1)).all()
+    prompt, new = torch.tensor(IDS[:1, :3]), T - 3
+    text = theirs.generate(
+        prompt, max_new_tokens=new, do_sample=False, use_cache=True, pad_token_id=0, eos_token_id=None
+    )
+    ours = generate_ids(load_gpt2(tmp_path, track.name), IDS[0, :3], new, temperature=0, cache=True)
+    assert list(ours) == text[0, 3:].tolist() and len(set(text[0, 3:].tolist())) > 1
 
 
 # ------------------------------------------------------------------ text

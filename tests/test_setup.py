@@ -30,7 +30,15 @@ TEST_REQUIREMENTS = [Requirement(line) for line in PROJECT["optional-dependencie
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 SOURCES = sorted(p for top in ("course_lib", "tools", "tests") for p in (ROOT / top).rglob("*.py"))
 SOURCES += [p for p in (ROOT / "run.py", ROOT / "conftest.py") if p.exists()]
-SCRIPTS = ("run.py", "bench.py", "bench_generation.py", "make_checkpoints.py", "ladder.py")
+SCRIPTS = (
+    "run.py",
+    "bench.py",
+    "bench_generation.py",
+    "bench_gpt2.py",
+    "make_checkpoints.py",
+    "ladder.py",
+    "train_ddp.py",
+)
 COMMAND_LINES = [p for p in SOURCES if p.name in SCRIPTS or p.parent.name in ("tools", "reproduce")]
 
 

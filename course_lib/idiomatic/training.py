@@ -1,7 +1,7 @@
 """What lets ``course_lib.training.train`` train an nn.Module: the same loop, on any device, in mixed precision.
 
-    model = OnDevice(GPT(config), device="cuda", mixed=True)
-    train(model, AdamW(model, rate=1e-3), batches, steps=100)
+model = OnDevice(GPT(config), device="cuda", mixed=True)
+train(model, AdamW(model, rate=1e-3), batches, steps=100)
 """
 
 from contextlib import contextmanager

@@ -37,4 +37,6 @@ def load_raw(model, state):
 def raw_state(model):
     """The weights of ``model`` under the raw track's names and shapes: a dict of NumPy arrays for ``load_state``."""
     values = model.state_dict()
-    return {raw: (values[name].T if turned else values[name]).cpu().numpy().copy() for name, raw, turned in pairs(model)}
+    return {
+        raw: (values[name].T if turned else values[name]).cpu().numpy().copy() for name, raw, turned in pairs(model)
+    }

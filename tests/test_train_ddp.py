@@ -1,0 +1,87 @@
+"""Data-parallel training: the gradients and the run of one process; a crash, and going on from the checkpoint."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from track_tools import NUMPY, assert_same
+
+from course_lib import train_ddp
+from course_lib.train_ddp import Share, launch
+from course_lib.training import WarmupCosine, load_checkpoint, train
+
+STEPS, SAVED, CRASH = 8, 3, 5
+COMMON = ("--steps", STEPS, "--batch", 8, "--dtype", "float64")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Three runs of two processes each: one whole, one that crashes, and one that goes on. What they printed."""
+    folder = tmp_path_factory.mktemp("ddp")
+    printed = {"folder": folder}
+    # without torchrun: as on Windows
+    printed["whole"] = launch(*COMMON, "--check", "--checkpoint", folder / "whole", torchrun=False)
+    broken = (*COMMON, "--checkpoint", folder / "broken", "--save-every", SAVED)
+    printed["crash"] = launch(*broken, "--crash-after", CRASH, fails=True)
+    printed["steps in the file"] = load_checkpoint(folder / "broken").optimizer_state["steps"]
+    printed["rest"] = launch(*broken)
+    return printed
+
+
+def test_gradients_of_two_processes_are_those_of_one(runs):
+    difference, largest = map(float, re.search(r"differ by (\S+), the largest is (\S+)", runs["whole"]).groups())
+    assert largest > 0.01 and difference <= 1e-10 * largest + 1e-12
+
+
+def test_the_run_of_two_processes_is_that_of_one(runs):
+    """The same steps in this process with whole batches, in the NumPy track: data-parallel changes nothing at all."""
+    options = train_ddp.parser().parse_args(list(map(str, COMMON)))
+    _, batches, config = train_ddp.setting(options)
+    model = NUMPY.models.GPT(config, seed=0)
+    optimizer = NUMPY.optim.AdamW(model.parameters(), options.rate)
+    schedule = WarmupCosine(options.rate, 3, STEPS, options.rate / 10)
+    history = train(model, optimizer, batches, STEPS, schedule=schedule, clip=1.0, progress=False)
+    kept = load_checkpoint(runs["folder"] / "whole")
+    for name, value in model.state().items():
+        assert_same(kept.model.state()[name], value, name)
+    for name in ("mean", "square"):
+        assert_same(kept.optimizer_state[name], optimizer.state()[name], name)
+    assert kept.batches_state == batches.state()
+    first, last = (f"{history.losses[i]:.2f}" for i in (0, -1))  # the mean over both processes
+    assert runs["whole"].splitlines()[-1] == f"2 processes, steps 0 to {STEPS}, loss ~{first} to ~{last}"
+
+
+def test_crashed_and_resumed_is_the_whole_run(runs):
+    assert runs["steps in the file"] == SAVED < CRASH  # what came after is lost, and made again
+    assert runs["crash"].splitlines() == [f"crashes after step {CRASH}"]
+    assert runs["rest"].splitlines()[0] == f"goes on from step {SAVED}"
+    assert (runs["folder"] / "broken").read_bytes() == (runs["folder"] / "whole").read_bytes()
+    assert sorted(file.name for file in runs["folder"].iterdir()) == ["broken", "whole"]  # nothing half written
+
+
+def test_every_row_goes_to_one_process():
+    x = np.arange(12).reshape(6, 2)
+    shares = [next(iter(Share([(x, x + 1)], rank, 3))) for rank in range(3)]
+    assert sorted(np.concatenate([a for a, _ in shares]).tolist()) == x.tolist()
+    assert all((b == a + 1).all() and len(a) == 2 for a, b in shares)
+    with pytest.raises(ValueError, match="a batch of 6 windows cannot be shared equally by 4 processes"):
+        list(Share([(x, x)], 0, 4))
+
+
+def test_a_run_that_fails_says_why(monkeypatch):
+    codes, (out, err) = train_ddp._run_together(
+        [
+            ([sys.executable, "-c", f"import sys; print('so far'); sys.exit({word!r} or 0)"], None)
+            for word in ("", "no!")
+        ],
+        60,
+    )
+    assert (codes, out.split(), err.split()) == ([0, 1], ["so", "far"] * 2, ["no!"])
+    monkeypatch.setattr(train_ddp, "_run_together", lambda commands, timeout: (codes, (out, err)))
+    with pytest.raises(RuntimeError, match=r"the processes ended with \[0, 1\]:\nso far\n[\s\S]*no!"):
+        launch()
+    assert launch(fails=True) == out
+    codes[1] = 0
+    with pytest.raises(RuntimeError):
+        launch(fails=True)
