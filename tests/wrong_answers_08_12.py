@@ -1,0 +1,162 @@
+"""Wrong answers to the exercises of notebooks 08 to 12; wrong_answers.py says how to read them."""
+
+WRONG = {
+    "08.1": [
+        ("no biases in the MLP", "(C * 4 * C + 4 * C) + (4 * C * C + C)", "8 * C * C", "biases of the MLP"),
+        ("no last LayerNorm", " + 2 * C + (C * V", " + (C * V", "LayerNorm at the end"),
+        ("no positions", "V * C + T * C", "V * C", "table of positions"),
+        ("no output matrix", "4 * C * C\n", "3 * C * C\n", "output matrix"),
+        ("head without bias", "(C * V + V)", "C * V", "bias of the head"),
+        ("no LayerNorm in blocks", " + norms)", ")", "LayerNorms of the blocks"),
+        ("head tied", "(C * V + V)", "V", "matrix of its own"),
+        ("LayerNorm without bias", "norms = 2 * (2 * C)", "norms = 2 * C", "a LayerNorm has a bias"),
+        ("biases in attention", "4 * C * C\n", "4 * (C * C + C)\n", "no bias here"),
+        ("times the heads", "4 * C * C\n", "(3 * 4 + 1) * C * C\n", "number of heads changes nothing"),
+        ("a float", "return tables", "return 0.5 + tables", "happened: a whole number is expected"),
+    ],
+    "09.1": [
+        ("sum, not mean", "return gradient / n", "return gradient", "divided by n"),
+        ("sign", "return gradient / n", "return -gradient / n", "the sign"),
+        ("no target", "    gradient[np.arange(n), targets] -= 1\n", "", "target is missing"),
+        ("divided by all", "return gradient / n", "return gradient / gradient.size", "n · V"),
+        ("one sum for all", "exps.sum(axis=-1, keepdims=True)", "exps.sum()", "probabilities of each row"),
+        ("whole columns", "gradient[np.arange(n), targets]", "gradient[:, targets]", "reaches whole columns"),
+        ("no softmax", "exps / exps.sum(axis=-1, keepdims=True)", "logits.copy()", "not turned into probabilities"),
+        ("overflow", "logits - logits.max(axis=-1, keepdims=True)", "logits", "exp overflows"),
+        (
+            "writes into its input",
+            "    gradient = exps / exps.sum(axis=-1, keepdims=True)",
+            "    gradient = logits\n    gradient[...] = exps / exps.sum(axis=-1, keepdims=True)",
+            "make a new one",
+        ),
+    ],
+    "09.2": [
+        (
+            "no correction",
+            "m_hat = m / (1 - 0.9**step)\n    v_hat = v / (1 - 0.999**step)",
+            "m_hat, v_hat = m, v",
+            "not corrected",
+        ),
+        (
+            "decay in the gradient",
+            "    m = 0.9",
+            "    grad, decay = grad + decay * p, 0\n    m = 0.9",
+            "added to the gradient",
+        ),
+        ("ε under the root", "(np.sqrt(v_hat) + 1e-8)", "np.sqrt(v_hat + 1e-8)", "not under it"),
+        ("not squared", "grad**2", "grad", "squared gradient"),
+        ("decay without rate", "rate * decay * p", "decay * p", "goes with the rate"),
+        (
+            "steps from 0",
+            "- 0.9**step)\n    v_hat = v / (1 - 0.999**step)",
+            "- 0.9 ** (step + 1))\n    v_hat = v / (1 - 0.999 ** (step + 1))",
+            "count from 1",
+        ),
+        ("no decay", " - rate * decay * p", "", "decay is missing"),
+        ("uphill", "- rate * m_hat", "+ rate * m_hat", "the sign"),
+        ("corrected state", "return p, m, v", "return p, m_hat, v_hat", "only for this step"),
+        ("no root", "np.sqrt(v_hat)", "v_hat", "the root of v̂"),
+        ("in place", "    m = 0.9 * m + 0.1 * grad", "    m *= 0.9\n    m += 0.1 * grad", "make a new one"),
+    ],
+    "09.3": [
+        ("first rate 0", "(step + 1) / (warmup + 1)", "step / warmup", "step 0 has rate 0"),
+        ("one step early", "(step + 1) / (warmup + 1)", "(step + 1) / warmup", "one step early"),
+        ("down to 0", "final + (peak - final) * 0.5", "peak * 0.5", "ends at 0"),
+        ("cosine from step 0", "(step - warmup) / (total - warmup)", "step / total", "starts at step 0"),
+        ("a line", "0.5 * (1 + math.cos(math.pi * done))", "(1 - done)", "a straight line"),
+        ("rises again", "    if step >= total:\n        return final\n", "", "rises again"),
+        ("final on top", "(peak - final) * 0.5", "peak * 0.5", "on top"),
+    ],
+    "09.4": [
+        (
+            "each on its own",
+            "[g * factor for g in grads]",
+            "[g * min(1.0, max_norm / np.sqrt((g * g).sum())) for g in grads]",
+            "on its own",
+        ),
+        ("each number", "g * factor", "np.clip(g, -max_norm, max_norm)", "each number is clipped"),
+        ("makes longer", "min(1.0, max_norm / norm)", "max_norm / norm", "made longer"),
+        ("norm after", "factor for g in grads], norm", "factor for g in grads], norm * factor", "the one before"),
+        (
+            "sum of norms",
+            "math.sqrt(sum(float((g * g).sum()) for g in grads))",
+            "sum(math.sqrt(float((g * g).sum())) for g in grads)",
+            "add their squares",
+        ),
+        (
+            "no root",
+            "math.sqrt(sum(float((g * g).sum()) for g in grads))",
+            "sum(float((g * g).sum()) for g in grads)",
+            "the root is missing",
+        ),
+        ("not clipped", "[g * factor for g in grads]", "list(grads)", "nothing is clipped"),
+        (
+            "in place",
+            "    return [g * factor for g in grads], norm",
+            "    for g in grads:\n        g *= factor\n    return grads, norm",
+            "make a new one",
+        ),
+    ],
+    "09.5": [
+        (
+            "zero_grad between backward and step",
+            "    loss.backward()\n",
+            "    loss.backward()\n    optimizer.zero_grad()\n",
+            "happened: not move the weights",
+        ),
+        ("loss not returned", "return loss.item()", "loss.item()", "happened: return its loss"),
+        ("tensor returned", "return loss.item()", "return loss", "happened: return its loss"),
+        ("no step", "    optimizer.step()\n", "", "happened: not move the weights"),
+    ],
+    "09.6": [
+        ("no decay at all", "weight_decay=0.1", "weight_decay=0.0", "should still decay"),
+        ("still all", "weight_decay=0.1", "weight_decay=0.01, decay_all=True", "only matrices decay"),
+        (
+            "only vectors given",
+            "model.parameters()",
+            "[p for p in model.parameters() if p.ndim < 2]",
+            "should still decay",
+        ),
+        ("nothing returned", "return AdamW", "AdamW", "happened: stopped with"),
+    ],
+    "10.1": [
+        ("smallest kept", "argsort(-logits", "argsort(logits", "k smallest"),
+        ("zeros", "-np.inf", "0", "others are 0"),
+        (
+            "sorted",
+            "    filtered = np.full_like(logits, -np.inf)\n    filtered[kept] = logits[kept]\n    return filtered",
+            "    return logits[kept]",
+            "must stay in its place",
+        ),
+        (
+            "ties kept",
+            "",
+            "def top_k_filter(logits, k):\n    limit = np.sort(logits)[-min(k, len(logits))]\n"
+            "    return np.where(logits >= limit, logits, -np.inf)",
+            "equal logits",
+        ),
+        (
+            "unstable sort",
+            'np.argsort(-logits, kind="stable")[:k]',
+            'np.argsort(logits, kind="stable")[::-1][:k]',
+            "the later was kept",
+        ),
+        ("one too few", "[:k]", "[: k - 1]", "one too few"),
+        ("one too many", "[:k]", "[: k + 1]", "one too many"),
+        (
+            "large k",
+            "[:k]",
+            "[np.arange(k)]",
+            "larger than V",
+        ),
+    ],
+}
+
+VALUES = {
+    "08.2": [
+        ("bits", 4.09, "base 2"),
+        ("base 10", 1.23, "base 10"),
+        ("the probability", 0.06, "probability of one token"),
+        ("sign", -2.83, "positive"),
+    ],
+}
