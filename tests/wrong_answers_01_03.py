@@ -191,6 +191,47 @@ WRONG = {
         ),
         ("a typing error", "np.exp(", "np.exq(", "happened: line 3 of the cell"),
     ],
+    "03.3": [
+        ("no scale", " / math.sqrt(query.shape[-1])", "", "scale is missing"),
+        ("divided by D", "math.sqrt(query.shape[-1])", "query.shape[-1]", "scale is its root"),
+        ("multiplied", " / math.sqrt", " * math.sqrt", "multiplied by √D"),
+        ("down the columns", "exps.sum(axis=-1", "exps.sum(axis=-2", "down the columns"),
+        (
+            "keys and values",
+            "",
+            "def attention(query, value, key):\n"
+            "    scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1])\n"
+            "    exps = np.exp(scores)\n    weights = exps / exps.sum(axis=-1, keepdims=True)\n"
+            "    return weights @ value, weights",
+            "keys and values are exchanged",
+        ),
+        ("queries and keys", "query @ key.swapaxes(-1, -2)", "key @ query.swapaxes(-1, -2)", "rows are queries"),
+        ("weights first", "return weights @ value, weights", "return weights, weights @ value", "weights came first"),
+        ("no softmax", "return weights @ value, weights", "return scores @ value, scores", "softmax them"),
+        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "exp overflows"),
+        (
+            "context only",
+            "return weights @ value, weights",
+            "return weights @ value",
+            "happened: 2 results are expected",
+        ),
+        (
+            "calls the library",
+            "",
+            "def attention(query, key, value):\n"
+            "    context, weights = F.attention(*map(Tensor, (query, key, value)))\n"
+            "    return context.data, weights.data",
+            "happened: asked to write",
+        ),
+    ],
+    "03.6": [
+        ("order", "return W1 @ W2", "return W2 @ W1", "x meets W1 first"),
+        ("bias not sent through", "b1 @ W2 + b2", "b1 + b2", "goes through W2, too"),
+        ("no first bias", "b1 @ W2 + b2", "b2.copy()", "`b1` is missing"),
+        ("no second bias", " + b2", "", "`b2` is missing"),
+        ("number by number", "W1 @ W2, b1 @ W2 + b2", "W1 * W2, b1 * b2", "number by number"),
+        ("added", "W1 @ W2, b1 @ W2 + b2", "W1 + W2, b1 + b2", "added: two layers"),
+    ],
 }
 
 VALUES = {
@@ -206,5 +247,25 @@ VALUES = {
         ("second use forgotten", [0, 0.3333333333333333, 6], "does not move"),
         ("one factor", [0, 0, 3], "3 from each"),
         ("values", [0, 1, 9], "these are the values"),
+    ],
+    "03.2": [
+        ("not divided", [1, 2, 5], "not yet divided"),
+        ("exp(0) is 0", [0, 0.2857142857142857, 0.7142857142857143], "first word gets something"),
+        ("shares of scores", [0, 0.30103, 0.69897], "shares of the scores themselves"),
+        ("equal", [0.333, 0.333, 0.333], "all the same would"),
+    ],
+    "03.4": [
+        ("deviation", [16, 1, 1024], "that is the deviation"),
+        ("scale not squared", [256, 16, 1024], "by 16²"),
+        ("doubled", [256, 1, 512], "not 2"),
+        ("squared again", [256, 1, 4096], "not 16"),
+        ("one product", [1, 1, 4], "256 of them"),
+    ],
+    "03.5": [
+        ("exchanged", [0.14, 0.91], "two are exchanged"),
+        ("divided by D", [0.91, 0.02], "scale is its root"),
+        ("columns", [0.9, 0.13], "down the columns"),
+        ("largest of all", [1.0, 0.31], "largest of all rows"),
+        ("scale behind softmax", [0.91, 0.91], "no effect here"),
     ],
 }

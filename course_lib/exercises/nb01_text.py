@@ -36,7 +36,7 @@ there must raise a ValueError whose message names the character and its place in
     next_thought="What would be worse than an error here: dropping the character, or giving it id 0?",
     cases=lambda: [
         ("hello", _VOCABULARY),
-        ("cab\nab", ("c", "\n", "b", "a", "d")),
+        ("cab\nab", ("c", "\n", "b", " ", "a")),
         ("hold?", _VOCABULARY),
         ("7 or 8", _VOCABULARY),
     ],

@@ -143,7 +143,7 @@ numbers.
             when=lambda got, want, case: abs(got[0]) == 1,
         ),
         Mistake(
-            "x / x is always 1, so it does not move: 1/3 and -3/9 add up to 0",
+            "in x / x both uses count: it is always 1 and does not move; 1/3 and -3/9 add up to 0",
             when=lambda got, want, case: got[1] != 0 and got[1] != 1,
         ),
         Mistake("in x * x both uses count: 3 from each", when=lambda got, want, case: got[2] == 3),
