@@ -32,6 +32,48 @@ WRONG = {
         ("hidden cells the wrong way round", "0, -1e9", "-1e9, 0", "happened: logits of the earlier position"),
         ("raw scores", "F.softmax(scores + hidden, axis=-1)", "scores", "shares out its attention"),
     ],
+    "04.4": [
+        (
+            "mask behind softmax",
+            "",
+            "def masked_softmax(scores, allow):\n"
+            "    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+            "    return exps / exps.sum(axis=-1, keepdims=True) * allow",
+            "mask comes after softmax",
+        ),
+        ("True hides", "np.where(allow, scores, -np.inf)", "np.where(allow, -np.inf, scores)", "True means"),
+        ("zeros", "-np.inf)\n", "0.0)\n", "exp(0) is 1"),
+        ("no mask", "    scores = np.where(allow, scores, -np.inf)\n", "", "mask was not used"),
+        (
+            "nan in empty rows",
+            "np.maximum(scores.max(axis=-1, keepdims=True), np.finfo(scores.dtype).min)",
+            "scores.max(axis=-1, keepdims=True)",
+            "becomes 0 / 0",
+        ),
+        ("-1e9", "-np.inf)\n", "-1e9)\n", "looks at everything"),
+        (
+            "hidden maximum",
+            "",
+            "def masked_softmax(scores, allow):\n"
+            "    exps = np.exp(scores - scores.max(axis=-1, keepdims=True)) * allow\n"
+            "    total = exps.sum(axis=-1, keepdims=True)\n"
+            "    return exps / np.where(allow.any(axis=-1, keepdims=True), total, 1)",
+            "takes part in the maximum",
+        ),
+        (
+            "wrong axis",
+            "",
+            "def masked_softmax(scores, allow):\n    exps = np.exp(np.where(allow, scores, -np.inf))\n"
+            "    return exps / exps.sum(axis=-2, keepdims=True)",
+            "each row sums to 1",
+        ),
+        (
+            "in place",
+            "scores = np.where(allow, scores, -np.inf)",
+            "scores[~np.broadcast_to(allow, scores.shape)] = -np.inf",
+            "make a new one",
+        ),
+    ],
     "05.1": [
         (
             "bare reshape",
@@ -146,6 +188,25 @@ WRONG = {
         ("gain lost", " * self.gain", "", "last axis"),
         ("no root", ".sqrt()", "", "last axis"),
     ],
+    "06.4": [
+        (
+            "constant length",
+            "(grad - normed * (grad * normed).mean(axis=-1, keepdims=True))",
+            "grad",
+            "treated as a constant",
+        ),
+        ("LayerNorm's", "(grad - normed", "(grad - grad.mean(axis=-1, keepdims=True) - normed", "that is LayerNorm's"),
+        ("no scale", "return scale * (", "return (", "factor s is missing"),
+        ("sum", "(grad * normed).mean(", "(grad * normed).sum(", "in place of the mean"),
+        ("x for n", "normed = x * scale", "normed = x", "normalised form"),
+        ("sign", "(grad - normed", "(grad + normed", "the sign"),
+        (
+            "over everything",
+            "(grad * normed).mean(axis=-1, keepdims=True)",
+            "(grad * normed).mean()",
+            "over everything",
+        ),
+    ],
     "07.1": [
         ("relu of the gradient", "grad * (x > 0)", "np.maximum(grad, 0)", "sign of x decides"),
         ("relu itself", "grad * (x > 0)", "np.maximum(x, 0)", "ReLU itself"),
@@ -163,6 +224,58 @@ WRONG = {
         ("slope of x³ is x²", "1 + 3 * cubic", "1 + cubic", "the 3 is missing"),
         ("slope of tanh", "1 - bent**2", "1 - bent", "not 1 - tanh"),
     ],
+    "07.3": [
+        ("no bend", "np.maximum(x @ W_in + b_in, 0)", "x @ W_in + b_in", "bend is missing"),
+        (
+            "bend twice",
+            "return inner @ W_out + b_out",
+            "return np.maximum(inner @ W_out + b_out, 0)",
+            "at the end, too",
+        ),
+        (
+            "bend at the end",
+            "",
+            "def mlp(x, W_in, b_in, W_out, b_out):\n    return np.maximum((x @ W_in + b_in) @ W_out + b_out, 0)",
+            "between the two matrices",
+        ),
+        (
+            "bend at the start",
+            "np.maximum(x @ W_in + b_in, 0)",
+            "np.maximum(x, 0) @ W_in + b_in",
+            "bend stands at the start",
+        ),
+        (
+            "bias behind the bend",
+            "np.maximum(x @ W_in + b_in, 0)",
+            "np.maximum(x @ W_in, 0) + b_in",
+            "comes before the bend",
+        ),
+        ("no inner bias", "x @ W_in + b_in", "x @ W_in", "`b_in` is missing"),
+        ("no outer bias", " + b_out", "", "`b_out` is missing"),
+        ("residual", "return inner", "return x + inner", "residual path"),
+    ],
 }
 
-VALUES = {}
+VALUES = {
+    "05.4": [
+        ("multiplied", [9216, 2359296], "do not multiply"),
+        ("whole width", [768, 2359296], "part of the width only"),
+        ("no output", [64, 1769472], "output matrix is missing"),
+        ("one matrix", [64, 589824], "that is one matrix"),
+        ("one head", [64, 196608], "that is one head"),
+        ("once a head", [64, 28311552], "do not count these"),
+    ],
+    "06.5": [
+        ("all", [True, True, True], "the one that stays"),
+        ("pre-norm only", [False, False, True], "a warm-up helps"),
+        ("warm-up only", [False, True, False], "learns from the first step"),
+        ("exchanged", [True, True, False], "the other way round"),
+    ],
+    "07.4": [
+        ("no bend", [1, -3, 0], "bend is missing"),
+        ("no bias", [2, 0, 1], "bias is missing"),
+        ("bias added", [3, 0, 2], "do not add it"),
+        ("no minus", [3, 3, 2], "minus of the pattern"),
+        ("bias behind the bend", [1, -1, 0], "bias comes before"),
+    ],
+}

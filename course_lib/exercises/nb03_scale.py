@@ -50,7 +50,7 @@ q · k / √256? And of q · k (without the scale) when each number of q has var
         "Dividing by c divides the variance by c².",
         "In the last question each product has the variance 4 · 1.",
     ),
-    next_thought="A GPT starts with small weights. Which variance do its scores have at first, and is the scale needed?",
+    next_thought="A GPT starts with small weights. Which variance do its scores have at first?",
     value=[256, 1, 1024],
     answer="[256, 1, 1024]: 256 products of variance 1; divided by 16² = 256; 256 products of variance 4.",
     mistakes=(
@@ -95,8 +95,8 @@ scale, and with scores divided by √256? Give a list of two numbers, with two d
     value=[_largest_weights(1), _largest_weights(1 / 16)],
     digits=2,
     answer=(
-        f"[{_largest_weights(1)}, {_largest_weights(1 / 16)}]: without the scale each row is almost a choice of one key,"
-        " although q and k were drawn by chance."
+        f"[{_largest_weights(1)}, {_largest_weights(1 / 16)}]: without the scale each row is almost a choice of one"
+        " key, although q and k were drawn by chance."
     ),
     mistakes=(
         Mistake(
