@@ -183,7 +183,7 @@ WRONG = {
         ("times ln 2", "loss / math.log(2)", "loss * math.log(2)", "from nats to bits"),
         ("nats", "loss / math.log(2)", "loss", "nats per character"),
         ("per token", " * tokens / characters", "", "bits per token"),
-        ("exchanged", "tokens / characters\n", "characters / tokens\n", "tokens and characters are exchanged"),
+        ("exchanged", "* tokens / characters", "* characters / tokens", "tokens and characters are exchanged"),
         (
             "bits first",
             "",
@@ -279,6 +279,172 @@ WRONG = {
             "a stable sort",
         ),
     ],
+    "10.4": [
+        (
+            "not itself",
+            "",
+            "def cache_step(query, key, value, keys, values):\n"
+            "    exps = np.exp(keys @ query / math.sqrt(len(query)))\n"
+            "    context = exps / exps.sum() @ values\n"
+            "    return context, np.vstack([keys, key]), np.vstack([values, value])",
+            "does not look at itself",
+        ),
+        (
+            "in front",
+            "np.vstack([keys, key]), np.vstack([values, value])",
+            "np.vstack([key, keys]), np.vstack([value, values])",
+            "stand in front",
+        ),
+        (
+            "last row replaced",
+            "np.vstack([keys, key]), np.vstack([values, value])",
+            "np.vstack([keys[:-1], key]), np.vstack([values[:-1], value])",
+            "last row was replaced",
+        ),
+        (
+            "old cache returned",
+            "",
+            "def cache_step(query, key, value, keys, values):\n"
+            "    all_keys, all_values = np.vstack([keys, key]), np.vstack([values, value])\n"
+            "    exps = np.exp(all_keys @ query / math.sqrt(len(query)))\n"
+            "    return exps / exps.sum() @ all_values, keys, values",
+            "not in the cache that comes back",
+        ),
+        ("no scale", " / math.sqrt(len(query))", "", "scale is missing"),
+        (
+            "keys and values",
+            "",
+            "def cache_step(query, key, value, keys, values):\n"
+            "    keys, values = np.vstack([keys, key]), np.vstack([values, value])\n"
+            "    exps = np.exp(values @ query / math.sqrt(len(query)))\n"
+            "    return exps / exps.sum() @ keys, keys, values",
+            "keys and values are exchanged",
+        ),
+        ("key for query", "keys @ query", "keys @ key", "key is no query"),
+        ("overflow", "scores - scores.max()", "scores", "exp overflows"),
+    ],
+    "11.1": [
+        (
+            "in two blocks",
+            "    table[:, 0::2] = np.sin(angles)\n    table[:, 1::2] = np.cos(angles[:, : width // 2])",
+            "    half = angles.shape[1]\n    table[:, :half] = np.sin(angles)\n"
+            "    table[:, half:] = np.cos(angles[:, : width // 2])",
+            "take turns",
+        ),
+        (
+            "cosine first",
+            "np.sin(angles)\n    table[:, 1::2] = np.cos(",
+            "np.cos(angles)\n    table[:, 1::2] = np.sin(",
+            "sine and cosine are exchanged",
+        ),
+        ("positions from 1", "np.arange(rows)", "np.arange(1, rows + 1)", "positions count from 0"),
+        (
+            "exponent i / width",
+            "np.arange(0, width, 2) / width",
+            "np.arange((width + 1) // 2) / width",
+            "the exponent is",
+        ),
+        (
+            "times in place of power",
+            "10000 ** (np.arange(0, width, 2) / width)",
+            "(10000 * (np.arange(0, width, 2) / width))",
+            "stands to the *power*",
+        ),
+        ("odd width", "angles[:, : width // 2]", "angles", "one cosine less"),
+    ],
+    "11.2": [
+        ("queries from the memory", "query, key, value = x @", "query, key, value = memory @", "queries come from"),
+        ("keys from x", "memory @ W_key", "x @ W_key", "keys come from the memory"),
+        ("values from x", "memory @ W_value", "x @ W_value", "values come from the memory"),
+        ("self-attention", "memory @ W_key, memory @ W_value", "x @ W_key, x @ W_value", "that is self-attention"),
+        (
+            "exchanged",
+            "x @ W_query, memory @ W_key, memory @ W_value",
+            "memory @ W_query, x @ W_key, x @ W_value",
+            "two texts are exchanged",
+        ),
+        ("no scale", " / math.sqrt(query.shape[1])", "", "scale is missing"),
+        ("down the columns", "axis=-1", "axis=0", "down the columns"),
+        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "exp overflows"),
+    ],
+    "11.3": [
+        ("query axis", "[:, None, None, :]", "[:, None, :, None]", "on the query axis"),
+        ("True hides", "source != padding", "source == padding", "True means"),
+        ("two axes missing", "[:, None, None, :]", "", "two axes are missing"),
+        ("one axis missing", "[:, None, None, :]", "[:, None, :]", "axis of the heads"),
+        ("axes behind", "[:, None, None, :]", "[..., None, None]", "*last* axis"),
+        ("always 0", "source != padding", "source != 0", "not always 0"),
+        (
+            "numbers",
+            "(source != padding)[:, None, None, :]",
+            "np.where(source != padding, 0.0, -np.inf)[:, None, None, :]",
+            "numbers to be added",
+        ),
+        (
+            "calls the library",
+            "",
+            "from course_lib.numpy_track.encoder_decoder import on_key_axis\n"
+            "padding_mask = lambda s, p: on_key_axis(s != p, s.shape, 's')",
+            "happened: asked to write",
+        ),
+    ],
+    "11.4": [
+        ("no shift", "target[:, 1:]", "target[:, :-1]", "would only copy"),
+        ("exchanged", "target[:, :-1], target[:, 1:]", "target[:, 1:], target[:, :-1]", "are exchanged"),
+        ("batch cut", "target[:, :-1], target[:, 1:]", "target[:-1], target[1:]", "that of the batch"),
+        ("rolled", "target[:, :-1], target[:, 1:]", "target, np.roll(target, -1, axis=1)", "rolled round"),
+        ("inputs too long", "target[:, :-1]", "target", "one too long"),
+        ("by two", "target[:, :-1], target[:, 1:]", "target[:, :-2], target[:, 2:]", "moved on by two"),
+    ],
+    "12.1": [
+        ("itself", "maps.diagonal(-1,", "maps.diagonal(0,", "looks at *itself*"),
+        ("next token", "maps.diagonal(-1,", "maps.diagonal(1,", "*next* token"),
+        ("divided by T", "mean(axis=2)", "sum(axis=2) / maps.shape[-1]", "divided by T"),
+        ("sum", "mean(axis=2)", "sum(axis=2)", "a sum"),
+        ("maximum", "mean(axis=2)", "max(axis=2)", "largest weight"),
+        ("one number", "mean(axis=2)", "mean()", "one number for everything"),
+        (
+            "wrong axes",
+            "maps.diagonal(-1, axis1=2, axis2=3).mean(axis=2)",
+            "maps.diagonal(-1).mean(axis=-1)",
+            "the wrong axes",
+        ),
+        ("two back", "maps.diagonal(-1,", "maps.diagonal(-2,", "two places back"),
+    ],
+    "12.2": [
+        ("same token", "queries - period + 1", "queries - period", "same token itself"),
+        ("before it", "queries - period + 1", "queries - period - 1", "not to the left"),
+        ("all rows", "np.arange(period, maps.shape[3])", "np.arange(maps.shape[3])", "met nothing yet"),
+        (
+            "exchanged",
+            "queries, queries - period + 1",
+            "queries - period + 1, queries",
+            "rows and columns are exchanged",
+        ),
+        ("one number", "mean(axis=2)", "mean()", "one number for everything"),
+        ("sum", "mean(axis=2)", "sum(axis=2)", "a sum"),
+    ],
+    "12.3": [
+        ("columns", "off[head * D", "off[:, head * D", "these are the columns"),
+        ("every H-th", "off[head * D : (head + 1) * D]", "off[head::H]", "every H-th row"),
+        ("one row", "off[head * D : (head + 1) * D]", "off[head]", "that is one row"),
+        ("H rows", "D = len(W) // H", "D = H", "H rows"),
+        (
+            "only this head",
+            "    off = W.copy()\n    off[head * D : (head + 1) * D] = 0",
+            "    off = np.zeros_like(W)\n    off[head * D : (head + 1) * D] = W[head * D : (head + 1) * D]",
+            "only this head is left",
+        ),
+        ("next head", "head * D : (head + 1) * D", "(head + 1) * D : (head + 2) * D", "next head"),
+        (
+            "rows deleted",
+            "",
+            "def switch_off(W, head, H):\n    D = len(W) // H\n"
+            "    return np.delete(W, slice(head * D, (head + 1) * D), axis=0)",
+            "rows are gone",
+        ),
+        ("in place", "W.copy()", "W", "make a new one"),
+    ],
 }
 
 VALUES = {
@@ -287,5 +453,27 @@ VALUES = {
         ("base 10", 1.23, "base 10"),
         ("the probability", 0.06, "probability of one token"),
         ("sign", -2.83, "positive"),
+    ],
+    "10.5": [
+        ("keys only", [9437184, 37.7], "keys *and* values"),
+        ("one layer", [1572864, 6.3], "that is one layer"),
+        ("once a head", [226492416, 906.0], "heads share the width"),
+        ("float64", [18874368, 151.0], "not eight"),
+        ("bytes forgotten", [18874368, 18.9], "each number has four"),
+        ("mebibytes", [18874368, 72.0], "not 1024²"),
+    ],
+    "11.5": [
+        ("rows and columns", [[2, 8, 10, 7], [2, 8, 7, 7]], "source is looked at"),
+        ("target twice", [[2, 8, 7, 7], [2, 8, 7, 7]], "10 columns"),
+        ("source twice", [[2, 8, 10, 10], [2, 8, 7, 7]], "7 rows"),
+        ("source in self-attention", [[2, 8, 7, 10], [2, 8, 10, 10]], "plays no part"),
+        ("head size", [[2, 8, 7, 64], [2, 8, 7, 64]], "width plays no part"),
+    ],
+    "12.4": [
+        ("the earlier B", [4, 1], "earlier B itself"),
+        ("from 1", [5, 3], "places count from 0"),
+        ("itself", [5, 2], "one place to the left"),
+        ("before the earlier B", [4, 0], "what stood before"),
+        ("exchanged", [2, 4], "the two are exchanged"),
     ],
 }

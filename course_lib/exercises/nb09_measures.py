@@ -73,7 +73,7 @@ tokens it had. What is the mean loss of a *token*? It must not depend on how the
     ),
     next_thought="When is the plain mean of `losses` right all the same?",
     cases=lambda: [
-        (np.array([2.0, 3.0, 4.0]), np.array([8, 8, 2])),
+        (np.array([2.0, 3.0, 5.0]), np.array([8, 8, 2])),
         (np.array([1.5]), np.array([7])),
         (np.array([0.5, 1.0, 2.5, 0.0]), np.array([3, 0, 5, 1])),
     ],

@@ -100,8 +100,8 @@ stays.
 """,
     hints=(
         "order = np.argsort(-probabilities, kind='stable') has the likeliest first.",
-        "np.cumsum(probabilities[order]) is what the tokens up to each have together. Without the token itself it is what"
-        " the likelier ones have: as long as that is below p, the token stays.",
+        "np.cumsum(probabilities[order]) is what the tokens up to each have together. Without the token itself it is"
+        " what the likelier ones have: as long as that is below p, the token stays.",
         "Fill zeros at the places order[before < p], then divide by the sum.",
     ),
     next_thought="How many tokens does top-p keep when the model is sure, and how many when it is not? And top-k?",
