@@ -44,7 +44,7 @@ allowed ones of each row sum to 1. A row that may look at nothing gets zeros. Le
         (*arrays(3, (2, 3), dtype="float32"), _EMPTY),
     ],
     right=F.softmax_allowed,
-    forbids=("softmax", "softmax_allowed", "masked_softmax"),
+    forbids=("softmax", "softmax_allowed"),
     mistakes=(
         Mistake(
             "the mask comes after softmax: the rows do not sum to 1 any more. Hide the scores first",

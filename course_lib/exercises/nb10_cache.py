@@ -56,7 +56,7 @@ behind the old ones: (context, keys, values).
         tuple(x * 100 for x in arrays(4, (3,), (3,), (3,), (2, 3), (2, 3))),
     ],
     right=_right,
-    forbids=("attention", "softmax", "softmax_allowed", "extend"),
+    forbids=("attention", "softmax", "softmax_allowed", "KeyValueCache"),
     mistakes=(
         Mistake(
             "the new position does not look at itself: append its key and value first",
