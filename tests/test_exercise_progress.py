@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.exercises import store
+from course_lib.exercises import lock, store
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -130,13 +130,73 @@ def test_killed_at_the_worst_moments(file, moment):
     (left,) = file.parent.glob("*.part")
     assert store.load() == {"05.1": "done"}
     os.utime(left, (0, 0))  # an hour later
+    os.utime(file.with_name(f"{file.name}.lock"), (0, 0))
     store.note("05.3", True)
     assert store.load() == {"05.1": "done", "05.3": "done"} and not left.exists()
+
+
+SLOW = """
+import sys, time
+from course_lib.exercises import store
+load = store.load
+def slow():
+    states = load()
+    time.sleep(0.03)  # here the other kernels write, if they can
+    return states
+store.load = slow
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(8):
+    store.note(f"{sys.argv[1]}.{i}", True)
+"""
+
+
+def test_kernels_that_save_in_the_same_instant_lose_nothing(file):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    kernels = [
+        subprocess.Popen(
+            [sys.executable, "-c", SLOW, name],
+            cwd=file.parent,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        for name in ("01", "02", "03")
+    ]
+    for kernel in kernels:
+        assert kernel.stdout.readline() == "ready\n"
+    for kernel in kernels:
+        kernel.stdin.write("go\n")
+        kernel.stdin.flush()
+    for kernel in kernels:
+        assert kernel.communicate()[0] == "" and kernel.returncode == 0
+    assert set(store.load()) == {f"{name}.{i}" for name in ("01", "02", "03") for i in range(8)}
+    assert [p.name for p in file.parent.iterdir()] == [file.name]  # no lock is left
+
+
+def test_a_lock_that_a_killed_kernel_left_is_taken_away(file, monkeypatch):
+    held = file.with_name(f"{file.name}.lock")
+    held.touch()
+    os.utime(held, (0, 0))
+    monkeypatch.setattr(lock, "WAIT", 0)  # it is not waited for
+    store.note("05.1", True)
+    store.note("05.2", True)
+    assert store.load() == {"05.1": "done", "05.2": "done"} and not held.exists()
+
+
+def test_a_lock_that_is_held_is_left_alone_and_saving_goes_on(file, monkeypatch):
+    held = file.with_name(f"{file.name}.lock")
+    held.touch()
+    monkeypatch.setattr(lock, "WAIT", 0.1)
+    store.note("05.1", True)
+    assert store.load() == {"05.1": "done"} and held.exists()
 
 
 def test_git_never_sees_it():
     names = [".course_progress.json", "notebooks/.course_progress.json", "notebooks/.course_progress.json.damaged"]
     names += ["my_course/05_multi_head.ipynb", "notebooks/.course_progress.json.77.part"]
+    names += ["notebooks/.course_progress.json.lock"]
     done = subprocess.run(["git", "check-ignore", *names], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if "not a git repository" in done.stderr:
         pytest.skip("this copy of the course is no git repository")

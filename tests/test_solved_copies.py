@@ -79,4 +79,4 @@ def test_a_shortened_copy_keeps_imports_and_exercises():
     book.cells.insert(1, nbformat.v4.new_code_cell("train_for_hours()", id="train"))
     book.cells.insert(1, nbformat.v4.new_code_cell("%config x = 1\nimport sys", id="more-imports"))
     short = [cell.id for cell in solved.solved(book, shortened=True).cells]
-    assert short[:4] == ["imports", "more-imports", "ex-02-1", "check-02-1"] and "train" not in short
+    assert short[:4] == ["imports", "more-imports", "ex-01-1", "check-01-1"] and "train" not in short

@@ -33,6 +33,8 @@ def dtype_name(value):
 
 def difference(got, want, track="array", what="the result"):
     """What is wrong with ``got``, as a sentence; None when it is as ``want`` in type, shape, dtype and values."""
+    if isinstance(want, list) and all(isinstance(word, str) for word in want):
+        return _difference_of_words(got, want, what)
     if isinstance(want, (tuple, list)):
         return _difference_of_several(got, want, track, what)
     if not isinstance(want, np.ndarray):
@@ -61,6 +63,12 @@ def _difference_of_several(got, want, track, what):
         if problem := difference(mine, right, track, name):
             return problem
     return None
+
+
+def _difference_of_words(got, want, what):
+    if not isinstance(got, (tuple, list)):
+        return f"{kind(got)} came for {what}, and a list is expected"
+    return None if list(got) == want else f"{what} is {list(got)}, expected is {want}"
 
 
 def _difference_of_numbers(got, want, what):

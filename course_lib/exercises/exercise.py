@@ -22,7 +22,8 @@ class Mistake:
     """A likely mistake, and the ``message`` meant for whoever makes it.
 
     It is recognised by what comes out: the answer gives what ``wrong`` gives (a function of the same arguments; or the
-    value itself, for a question), or ``when(got, want, arguments)`` is true (``got`` may be an exception).
+    value itself, for a question), or ``when(got, want, arguments)`` is true (``got`` may be an exception; a question
+    has no arguments).
     """
 
     message: str
@@ -45,12 +46,14 @@ class Exercise:
     next_thought: str  # said after a right answer
     function: Callable | None = None  # the solution
     cases: Callable | None = None  # () -> list of tuples of arguments, arrays in NumPy
-    right: Callable | None = None  # what should come out, from the library or by another way than the solution
+    right: Callable | None = None  # what should come out, from the library or by another way than the solution; where
+    # an error should come, an exception of that type whose arguments are the words that its message must have
     mistakes: tuple[Mistake, ...] = ()
     forbids: tuple[str, ...] = ()  # names of functions and classes whose call would be no answer
     broken: Callable | None = None  # the function that is to be mended
     examine: Callable | None = None  # function -> a sentence about what is wrong with it, None when it is right
     value: object = None  # the right answer of a question
+    digits: int = 3  # to how many decimals
     answer: str = ""  # the solution of a question, in words
 
     @property

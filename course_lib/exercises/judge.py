@@ -51,13 +51,23 @@ def _judge(exercise, answer, track):
 
 def _judge_value(exercise, answer):
     try:
-        problem = _problem(answer, exercise.value, 3)
+        problem = _problem(answer, exercise.value, exercise.digits)
     except Exception as error:
         problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
     if not problem:
         return Verdict(RIGHT)
-    likely = next((m.message for m in exercise.mistakes if compare.same(answer, m.wrong)), "")
+    likely = next((m.message for m in exercise.mistakes if _is_value_of(m, answer, exercise)), "")
     return Verdict(NOT_YET, problem.rstrip("."), likely=likely)
+
+
+def _is_value_of(mistake, answer, exercise):
+    """Whether whoever makes this mistake would give this answer to a question."""
+    try:
+        if mistake.when is not None and mistake.when(answer, exercise.value, ()):
+            return True
+        return mistake.wrong is not None and not _problem(answer, mistake.wrong, exercise.digits)
+    except Exception:  # an answer may be anything
+        return False
 
 
 def _judge_mended(exercise, answer):
@@ -95,7 +105,9 @@ def _judge_case(exercise, answer, arguments, case, track):
         likely = "operators like -= and *=, and x[...] = write into the array of the caller: make a new one"
         return Verdict(NOT_YET, f"The function changes its input in place: {changed}", where, likely)
     want = exercise.right(*case)
-    if outcome.error:
+    if isinstance(want, Exception):
+        problem = _other_error(outcome, want, answer)
+    elif outcome.error:
         problem = watch.describe(outcome.error, answer)
     elif outcome.value is None:
         return Verdict(NOT_YET, "None came back", where, "the `return` is missing")
@@ -107,6 +119,19 @@ def _judge_case(exercise, answer, arguments, case, track):
     if problem is None:
         return Verdict(RIGHT)
     return Verdict(NOT_YET, problem, where, _likely(exercise, outcome, want, case))
+
+
+def _other_error(outcome, want, answer):
+    """What is wrong where an error of the type of ``want`` should come, with certain words; None when it came."""
+    name = type(want).__name__
+    if outcome.error is None:
+        return f"{compare.kind(outcome.value)} came back, and a {name} is expected: there is no right answer here"
+    if not isinstance(outcome.error, type(want)):
+        return f"{watch.describe(outcome.error, answer)}; a {name} is expected"
+    missing = [word for word in want.args if word not in str(outcome.error)]
+    if missing:
+        return f"the message of your {name} does not name {' and '.join(missing)}: “{outcome.error}”"
+    return None
 
 
 def _likely(exercise, outcome, want, case):

@@ -76,6 +76,7 @@ Before you run it: what should the loss of the untrained model be near to, with 
     ),
     next_thought="What would you suspect if the first loss were 5? And if it were 1?",
     value=round(math.log(17), 2),
+    digits=2,
     answer="ln 17 = 2.83: every token has the probability 1/17, and -log(1/17) is ln 17.",
     mistakes=(
         Mistake("that is log to the base 2: the course counts in nats, with the natural logarithm", 4.09),

@@ -1,6 +1,7 @@
 """Which exercises are done in this folder: a small JSON file beside the notebooks, never part of the repository.
 
-It is written beside and renamed, so that it is whole at every moment, whatever kills the kernel. A file that cannot be
+It is written beside and renamed, so that it is whole at every moment, whatever kills the kernel. Reading and writing
+are locked together, so that two kernels in the same folder cannot overwrite each other's entries. A file that cannot be
 read is set aside under another name and the course goes on; so it does where nothing can be written.
 """
 
@@ -10,6 +11,7 @@ import os
 import time
 from pathlib import Path
 
+from .lock import locked
 from .show import note_page, show
 
 FILE = ".course_progress.json"
@@ -46,13 +48,14 @@ def load():
 
 def note(id, done):
     """Write down that an exercise was tried, or is done. Once done it stays done."""
-    states = load()  # read again each time: another notebook may have written
-    state = DONE if done or states.get(id) == DONE else TRIED
-    if states.get(id) != state:
-        try:
-            save({**states, id: state})
-        except OSError as error:
-            show(note_page(f"Your progress could not be saved ({error.strerror}): the course goes on without it."))
+    try:
+        with locked(path()):
+            states = load()  # read again each time: another notebook may have written
+            state = DONE if done or states.get(id) == DONE else TRIED
+            if states.get(id) != state:
+                save({**states, id: state})
+    except OSError as error:
+        show(note_page(f"Your progress could not be saved ({error.strerror}): the course goes on without it."))
 
 
 def save(states):
