@@ -145,7 +145,7 @@ def linear_heads(x, weights, biases, heads):
     bias = None if biases[0] is None else torch.cat(biases)
     together = linear(x, torch.cat(weights, 1), bias)  # (B, T, C) -> (B, T, number of weights · C')
     pieces = together.reshape(B, T, len(weights), heads, -1)  # (B, T, weight, H, D)
-    return pieces.permute(2, 0, 3, 1, 4).unbind(0)  # of each weight (B, H, T, D)
+    return pieces.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # of each weight (B, H, T, D)
 
 
 def merge_heads(x):
@@ -155,17 +155,13 @@ def merge_heads(x):
 
 
 def softmax_allowed(scores, allow):
-    """Softmax over the last axis, over the allowed cells only; a row with none becomes zeros."""
-    if allow is not None:
-        scores = torch.where(allow, scores, -math.inf)
-    top = scores.detach().amax(-1, keepdim=True)
-    if allow is not None:
-        # a row with nothing allowed: -inf minus the smallest number is still -inf
-        top = top.clamp(min=torch.finfo(scores.dtype).min)
-    exps = torch.exp(scores - top)
-    total = exps.sum(-1, keepdim=True)
-    # the largest exp is 1, so only the sum of an empty row is raised
-    return exps / (total if allow is None else total.clamp(min=1))
+    """``exp(s) / Σ exp(s)`` over the last axis, over the allowed cells only; a row with none becomes zeros."""
+    if allow is None:
+        return torch.softmax(scores, -1)  # as ``softmax`` above, in one step
+    hidden = ~allow
+    weights = torch.softmax(scores.masked_fill(hidden, -math.inf), -1)
+    # a row with nothing allowed is 0 / 0
+    return weights if allow.any(-1).all() else weights.masked_fill(hidden, 0)
 
 
 def _indices(array):
