@@ -133,8 +133,9 @@ def launch(*arguments, processes=2, fails=False, timeout=300, torchrun=sys.platf
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))),
         "PYTHONIOENCODING": "utf-8",
-        **{"GLOO_SOCKET_IFNAME": name for name in loopback},  # else gloo looks up the name of the machine
     }
+    if loopback:  # else gloo looks up the name of the machine
+        env["GLOO_SOCKET_IFNAME"] = loopback.pop()
     command = ["-m", "course_lib.train_ddp", *map(str, arguments)]
     if torchrun:
         options = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(processes)]
