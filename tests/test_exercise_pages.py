@@ -232,7 +232,35 @@ def test_in_a_notebook_a_page_is_displayed_as_text_and_html():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")
 
 
+# ------------------------------------------------------------------ questions, words and errors
+@pytest.mark.parametrize(("answer", "state"), [(2.83, RIGHT), (2.833, RIGHT), (2.8, NOT_YET), (2.84, NOT_YET)])
+def test_a_question_says_how_many_decimals_count(answer, state):
+    assert judge(find("08.2"), answer).state == state
+
+
+def test_where_an_error_should_come_its_words_are_asked_for(capsys):
+    def encode(text, vocabulary):
+        if any(character not in vocabulary for character in text):
+            raise ValueError("I do not know this")
+        return np.array([vocabulary.index(character) for character in text])
+
+    check("01.1", encode)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "  What happened: The message of your ValueError does not name ? and 4: “I do not know this”."
+    assert lines[2].startswith("  Tried with: text = 'hold?', vocabulary = (")
+
+
+def test_lists_of_words_are_shown_whole(capsys):
+    check("01.3", lambda tokens, pair: tokens)
+    assert "The result is ['h', 'e', 'l', 'l', 'o'], expected is ['h', 'e', 'll', 'o']." in capsys.readouterr().out
+
+
 # ------------------------------------------------------------------ the registry
+def test_every_notebook_has_exercises_of_its_own():
+    counts = {f"{number:02}": len(every(f"{number:02}")) for number in range(1, 13)}
+    assert min(counts.values()) >= 3 and sum(counts.values()) == len(every()) >= 48, counts
+
+
 def test_every_exercise_is_complete():
     for e in every():
         assert re.fullmatch(r"\d\d\.\d+", e.id) and e.title and e.task.strip() and e.next_thought

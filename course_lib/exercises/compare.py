@@ -149,7 +149,7 @@ def brief(name, value):
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
         return f"{name} of shapes {', '.join(str(tuple(v.shape)) for v in value)}"
     if getattr(value, "ndim", 0) == 0:
-        return f"{name} = {number(value)}"
+        return f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {number(value)}"
     array = np.asarray(plain(value))
     if array.size <= 8 and array.ndim == 1:
         return f"{name} = [{', '.join(map(number, array))}]"
