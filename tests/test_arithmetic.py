@@ -9,9 +9,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from track_tools import NUMPY
 
 from course_lib.arithmetic import (
-    activation_bytes, chinchilla_tokens, flops_per_token, kv_cache_bytes, matrix_numbers, parameter_count, seconds,
-    training_bytes, training_flops, what_it_takes,
-)  # fmt: skip
+    activation_bytes,
+    chinchilla_tokens,
+    flops_per_token,
+    kv_cache_bytes,
+    matrix_numbers,
+    parameter_count,
+    seconds,
+    training_bytes,
+    training_flops,
+    what_it_takes,
+)
 from course_lib.config import GPTConfig
 from course_lib.gpt2 import gpt2_config
 from course_lib.idiomatic.gpt import GPT
