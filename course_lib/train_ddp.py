@@ -92,7 +92,10 @@ def run(options, rank, world):
     if options.check:
         first = next(setting(options)[1])  # of a second Batches: the run's own stay where they are
         difference, largest = gradient_difference(parallel, first, rank, world)
-        say(f"gradients: {world} processes and one differ by {difference:.1e}, the largest is {largest:.1e}")
+        limit = {"float32": 1e-4, "float64": 1e-10}[options.dtype]
+        if not difference <= limit * largest:
+            raise ArithmeticError(f"gradients of {world} processes and of one differ by {difference:g} of {largest:g}")
+        say(f"gradients of {world} processes and of one: equal to {limit:.0e} of the largest, ~{largest:.2f}")
 
     def after_step(steps):
         if rank == 0 and options.save_every and (done + steps) % options.save_every == 0:

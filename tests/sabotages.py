@@ -387,6 +387,90 @@ LIBRARY = {
         "contribution",
         "autograd",
     ),
+    "idiomatic GPT sees the future": (
+        "course_lib/idiomatic/gpt.py",
+        "is_causal=True",
+        "is_causal=False",
+        "idiomatic_gpt",
+    ),
+    "idiomatic weights loaded untransposed": (
+        "course_lib/idiomatic/weights.py",
+        "torch.tensor(state[raw].T if turned else state[raw])",
+        "torch.tensor(state[raw])",
+        "idiomatic_gpt",
+    ),
+    "idiomatic AdamW's means in another orientation": (
+        "course_lib/idiomatic/training.py",
+        "(piece.T if t else piece for",
+        "(piece for",
+        "idiomatic_gpt",
+    ),
+    "idiomatic AdamW decays everything": (
+        "course_lib/idiomatic/training.py",
+        '"weight_decay": 0.0}',
+        '"weight_decay": weight_decay}',
+        "idiomatic_gpt",
+    ),
+    "mixed precision in name only": (
+        "course_lib/idiomatic/training.py",
+        "enabled=self.mixed",
+        "enabled=False",
+        "idiomatic_gpt",
+    ),
+    "data-parallel: all processes take the same rows": (
+        "course_lib/train_ddp.py",
+        "yield x[self.rank :: self.world], y[self.rank :: self.world]",
+        "yield x[:: self.world], y[:: self.world]",
+        "train_ddp",
+    ),
+    "data-parallel: gradients are not averaged": (
+        "course_lib/train_ddp.py",
+        "OnDevice(parallel), optimizer",
+        "OnDevice(model), optimizer",
+        "train_ddp",
+    ),
+    "data-parallel: a resumed run draws its batches anew": (
+        "course_lib/train_ddp.py",
+        "        batches.load_state(kept.batches_state)\n",
+        "",
+        "train_ddp",
+    ),
+    "data-parallel: a resumed run forgets its schedule": (
+        "course_lib/train_ddp.py",
+        "schedule(done + step)",
+        "schedule(step)",
+        "train_ddp",
+    ),
+    "arithmetic: backward as long as forward": (
+        "course_lib/arithmetic.py",
+        "return 3 * forward",
+        "return 2 * forward",
+        "arithmetic",
+    ),
+    "arithmetic: keys without values": (
+        "course_lib/arithmetic.py",
+        "return 2 * config.layers * batch",
+        "return config.layers * batch",
+        "arithmetic",
+    ),
+    "arithmetic: activations of the MLP forgotten": (
+        "course_lib/arithmetic.py",
+        '"gelu": 10',
+        '"gelu": 6',
+        "arithmetic",
+    ),
+    "GPT-2 with a cache: each step at position 0": (
+        "course_lib/numpy_track/models.py",
+        "self.position[start:end]",
+        "self.position[: ids.shape[1]]",
+        "gpt2",
+    ),
+    "bench of GPT-2: NumPy's process loads PyTorch": (
+        "course_lib/bench_gpt2.py",
+        'if kind != "numpy":',
+        "if kind:",
+        "bench_gpt2",
+    ),
 }
 
 

@@ -108,7 +108,7 @@ def test_training_is_that_of_the_raw_track(track):
 @both_tracks
 def test_a_checkpoint_changes_form_and_training_goes_on(track, tmp_path):
     """Half of the run as an nn.Module, the other half in a raw track, and the other way round."""
-    (raw, model), (tokenizer, whole) = the_two(track), batches()
+    (_, model), (tokenizer, whole) = the_two(track), batches()
     optimizer = AdamW(model, 0.01)
     assert optimizer.state()["steps"] == 0 and not optimizer.state()["mean"].any()
     train(OnDevice(model), optimizer, whole, **options_of(4))
