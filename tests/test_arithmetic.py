@@ -19,11 +19,7 @@ from course_lib.arithmetic import (
     training_bytes,
     training_flops,
     what_it_takes,
-<<<<<<< HEAD
-)  # fmt: skip
-=======
 )
->>>>>>> gpt2
 from course_lib.config import GPTConfig
 from course_lib.gpt2 import gpt2_config
 from course_lib.idiomatic.gpt import GPT
