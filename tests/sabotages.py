@@ -88,7 +88,7 @@ LIBRARY = {
     ),
     "torch weights of a row with nothing allowed are 0 / 0": (
         TORCH + "functional.py",
-        "return weights if allow.any(-1).all() else weights.masked_fill(~allow, 0)",
+        "return weights if allow.any(-1).all() else weights.masked_fill(hidden, 0)",
         "return weights",
         "functional",
     ),
