@@ -326,7 +326,7 @@ LIBRARY = {
         "encoder_decoder",
     ),
     "idiomatic matrices not transposed": (
-        "course_lib/idiomatic/encoder_decoder.py",
+        "course_lib/idiomatic/weights.py",
         "torch.tensor(state[raw].T if turned else state[raw])",
         "torch.tensor(state[raw])",
         "encoder_decoder",
@@ -391,12 +391,6 @@ LIBRARY = {
         "course_lib/idiomatic/gpt.py",
         "is_causal=True",
         "is_causal=False",
-        "idiomatic_gpt",
-    ),
-    "idiomatic weights loaded untransposed": (
-        "course_lib/idiomatic/weights.py",
-        "torch.tensor(state[raw].T if turned else state[raw])",
-        "torch.tensor(state[raw])",
         "idiomatic_gpt",
     ),
     "idiomatic AdamW's means in another orientation": (
