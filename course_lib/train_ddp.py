@@ -162,8 +162,10 @@ def _run_together(commands, timeout):
         try:
             codes = [process.wait(max(0, end - time.monotonic())) for process in started]
         finally:
+            for process in started:  # nothing happens to those that have ended; torchrun ends its processes too
+                process.terminate()
             for process in started:
-                process.kill()  # does nothing to those that have ended
+                process.wait()
         texts = []
         for file in (out, err):
             file.seek(0)
