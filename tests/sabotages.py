@@ -407,8 +407,8 @@ LIBRARY = {
     ),
     "mixed precision in name only": (
         "course_lib/idiomatic/training.py",
-        "enabled=self.mixed",
-        "enabled=False",
+        "if self.mixed else",
+        "if False else",
         "idiomatic_gpt",
     ),
     "data-parallel: all processes take the same rows": (

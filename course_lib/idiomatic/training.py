@@ -4,7 +4,7 @@ model = OnDevice(GPT(config), device="cuda", mixed=True)
 train(model, AdamW(model, rate=1e-3), batches, steps=100)
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class OnDevice(nn.Module):
 
     def forward(self, ids, targets=None):
         ids, targets = (None if a is None else torch.from_numpy(np.array(a)).to(self.device) for a in (ids, targets))
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+        with torch.autocast(self.device.type, torch.bfloat16) if self.mixed else nullcontext():
             return self.model(ids, targets)
 
     @contextmanager
