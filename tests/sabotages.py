@@ -953,6 +953,13 @@ EXERCISE_CHANGES = {
         "tests/test_exercise_pages.py",
         "status_in_words",
     ),
+    "a solution whose names a notebook lacks": (
+        "tools/solved.py",
+        "    for name in sorted(wanted - imported):",
+        "    for name in ():",
+        "tests/test_solved_copies.py",
+        "does_not_find",
+    ),
     "a solved copy that is not solved": (
         "tools/solved.py",
         "        cell.source = find(key).solved\n",

@@ -55,8 +55,9 @@ WITH_EXERCISES = [path for path in nb.books() if solved.stubs(nb.read(path))]
 
 @pytest.mark.parametrize("path", WITH_EXERCISES, ids=lambda path: path.stem)
 def test_solved_copy_of(path):
-    """Lessons that train at length run shortened: imports and exercises."""
-    copy = solved.solved(nb.read(path), shortened=path.name.startswith(nb.LONG))
+    """Lessons that train at length, or end with their exercises, run shortened: imports and exercises."""
+    book = nb.read(path)
+    copy = solved.solved(book, shortened=path.name.startswith(nb.LONG) or solved.ends_with_exercises(book))
     wanted = dict.fromkeys(solved.stubs(copy), "right")
     assert said(solved.verdicts(copy, path.parent)) == wanted
 
@@ -77,6 +78,30 @@ def test_a_wrong_solution_would_be_seen(tmp_path, capsys, monkeypatch):
 def test_a_shortened_copy_keeps_imports_and_exercises():
     book = page_of_all()
     book.cells.insert(1, nbformat.v4.new_code_cell("train_for_hours()", id="train"))
-    book.cells.insert(1, nbformat.v4.new_code_cell("%config x = 1\nimport sys", id="more-imports"))
-    short = [cell.id for cell in solved.solved(book, shortened=True).cells]
+    book.cells.insert(1, nbformat.v4.new_code_cell("%config x = 1\nimport sys\n\nlong = train()", id="more-imports"))
+    cells = solved.solved(book, shortened=True).cells
+    short = [cell.id for cell in cells]
+    assert cells[1].source == "import sys"
     assert short[:4] == ["imports", "more-imports", "ex-01-1", "check-01-1"] and "train" not in short
+
+
+@pytest.mark.parametrize("path", WITH_EXERCISES, ids=lambda path: path.stem)
+def test_solutions_find_their_names_in(path):
+    assert list(solved.problems(nb.read(path))) == []
+
+
+def test_a_name_that_a_solution_does_not_find_is_reported():
+    code = nbformat.v4.new_code_cell
+    cells = [code("import numpy as np\nimport math", id="imports"), code("math = 3", id="rebound")]
+    book = nbformat.v4.new_notebook(cells=[*cells, *solved.cells(find("05.3")), *solved.cells(find("03.3"))])
+    assert list(solved.problems(book)) == [
+        "cell ex-05-3: the solution of 05.3 uses 'F', and no cell before it imports that",
+        "cell rebound: gives 'math' another meaning, and exercise 03.3 needs it",
+    ]
+
+
+def test_exercises_in_the_middle_are_told_from_those_at_the_end():
+    book = page_of_all()
+    assert not solved.ends_with_exercises(book)  # progress() follows
+    del book.cells[-1]
+    assert solved.ends_with_exercises(book)

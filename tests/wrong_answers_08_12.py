@@ -363,7 +363,7 @@ WRONG = {
             "memory @ W_query, x @ W_key, x @ W_value",
             "two texts are exchanged",
         ),
-        ("no scale", " / math.sqrt(query.shape[1])", "", "scale is missing"),
+        ("no scale", " / query.shape[1] ** 0.5", "", "scale is missing"),
         ("down the columns", "axis=-1", "axis=0", "down the columns"),
         ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "exp overflows"),
     ],

@@ -12,9 +12,11 @@ An exercise stands in three cells. Their ids name it, so that nothing else has t
 """
 
 import ast
+import builtins
 import copy
 import os
 import re
+import symtable
 import sys
 import tempfile
 from pathlib import Path
@@ -86,30 +88,72 @@ def problems(book):
             yield f"{where}: without the tag 'exercise'"
         if checks.get(key, -1) < book.cells.index(cell):
             yield f'{where}: no check("{key}", {find(key).name}) follows'
+        yield from _names_missing(book, cell, key)
+
+
+def _names_missing(book, cell, key):
+    """Sentences about names of a solution that are not imported before it, or that a cell uses for something else."""
+    wanted = set().union(*(free_names(text) for text in (find(key).stub, find(key).solved)))
+    imported = set()
+    for other in book.cells[: book.cells.index(cell)]:
+        if other.cell_type != "code" or exercise_id(other):
+            continue
+        names = symtable.symtable(_python(other), other.get("id", ""), "exec").get_symbols()
+        imported |= {name.get_name() for name in names if name.is_imported()}
+        for name in names:
+            if name.get_name() in wanted and name.is_assigned() and not name.is_imported():
+                yield f"cell {other.id}: gives {name.get_name()!r} another meaning, and exercise {key} needs it"
+    for name in sorted(wanted - imported):
+        yield f"cell {cell.id}: the solution of {key} uses {name!r}, and no cell before it imports that"
+
+
+def free_names(text):
+    """The names that functions in this text take from outside, but for those that Python has by itself."""
+    tables, found = [symtable.symtable(text, "solution", "exec")], set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        if table.get_type() != "module":
+            found |= {name.get_name() for name in table.get_symbols() if name.is_global()}
+    return found - set(dir(builtins))
+
+
+def _python(cell):
+    """The source of a cell without lines for IPython; nothing if it is no Python."""
+    text = "\n".join(line for line in cell.source.splitlines() if not line.lstrip().startswith(("%", "!")))
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return ""
+    return text
 
 
 def solved(book, shortened=False):
     """A copy of the notebook with the solution in place of each stub. ``shortened``: with imports, exercises and their
-    checks only, for notebooks that train at length."""
+    checks only. What stands before the exercises does not see the solutions; whether these find their names there is
+    said by ``problems``."""
     book = copy.deepcopy(book)
     if shortened:
-        book.cells = [cell for cell in book.cells if _is_needed(cell)]
+        book.cells = [cell for cell in map(_needed, book.cells) if cell is not None]
     for key, cell in stubs(book).items():
         cell.source = find(key).solved
     return book
 
 
-def _is_needed(cell):
-    if cell.cell_type != "code":
-        return False
-    if exercise_id(cell) or check_call(cell):
-        return True
-    lines = [line for line in cell.source.splitlines() if not line.lstrip().startswith("%")]
-    try:
-        body = ast.parse("\n".join(lines)).body
-    except SyntaxError:
-        return False
-    return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
+def ends_with_exercises(book):
+    """Whether nothing but exercises and their checks follows the first stub."""
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    first = next((i for i, cell in enumerate(code) if exercise_id(cell)), len(code))
+    return all(exercise_id(cell) or check_call(cell) for cell in code[first:])
+
+
+def _needed(cell):
+    """The cell if it is an exercise or a check, or only its imports; None if nothing is left."""
+    if cell.cell_type != "code" or exercise_id(cell) or check_call(cell):
+        return cell if cell.cell_type == "code" else None
+    imports = [node for node in ast.parse(_python(cell)).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    cell.source = "\n".join(map(ast.unparse, imports))
+    return cell if imports else None
 
 
 def verdicts(book, folder, timeout=300):

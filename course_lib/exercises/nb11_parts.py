@@ -142,7 +142,7 @@ values. One head, no mask.
 def cross_attention(x, memory, W_query, W_key, W_value):
     """x (T, C) looks at memory (S, C): context (T, D) and weights (T, S)."""
     query, key, value = x @ W_query, memory @ W_key, memory @ W_value  # (T, D), (S, D), (S, D)
-    scores = query @ key.T / math.sqrt(query.shape[1])  # (T, S)
+    scores = query @ key.T / query.shape[1] ** 0.5  # (T, S)
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ value, weights
