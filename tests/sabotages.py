@@ -897,6 +897,13 @@ EXERCISE_CHANGES = {
         "tests/test_exercise_answers.py",
         "loss_of_a_broken_one",
     ),
+    "a cut gradient accepted": (
+        EXERCISES + "mended.py",
+        "    if lost:\n",
+        "    if False:\n",
+        "tests/test_exercise_answers.py",
+        "gradient_that_is_cut",
+    ),
     "progress written over the old file": (
         EXERCISES + "store.py",
         'part = file.with_name(f"{file.name}.{os.getpid()}.part")',
