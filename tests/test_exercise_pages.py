@@ -12,6 +12,7 @@ from course_lib import exercises
 from course_lib.exercises import Exercise, Mistake, check, commands, every, find, hint, progress, solution
 from course_lib.exercises.judge import NOT_ATTEMPTED, NOT_YET, RIGHT, Verdict, judge
 from course_lib.exercises.show import verdict_page
+from course_lib.exercises.words import two_numbers
 
 
 @pytest.fixture(autouse=True)
@@ -285,3 +286,75 @@ def test_importing_the_package_loads_no_exercise_and_no_torch():
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")
+
+
+# ------------------------------------------------------------------ what to write instead
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("x.mean(axis=-1, keepdim=True)", "keepdims=True"),
+        ("x.transpose(1, 2)", "x.swapaxes(1, 2)"),
+        ("x.permute(0, 2, 1)", "x.swapaxes(1, 2)"),
+        ("x.view(1, -1)", "x.reshape"),
+        ("np.sqrt(x)", "x ** 0.5"),
+        ("x.var(axis=-1)", "(c * c).mean"),
+        ("x.std(axis=-1)", "** 0.5"),
+        ("x.rsqrt()", "1 / x.sqrt()"),
+        ("x.square()", "x * x"),
+        ("np.var(x)", "cuts the gradient"),
+        ("np.mean(x, axis=-1)", "not np.mean"),
+        ("np.sum(x, axis=-1)", "not np.sum"),
+        ("np.max(x, axis=-1)", "not np.max"),
+        ("x.data.transpose(1, 2)", "x.swapaxes(1, 2) exchanges two"),
+        ("x.data.permute(0, 2, 1)", "x.transpose(...)"),
+        ("x.data.sqrt()", "np.sqrt(x)"),
+        ("x.data.exp()", "np.exp(x)"),
+    ],
+)
+def test_an_error_says_what_to_write_instead(body, words):
+    problem = judge(find("06.3"), eval(f"lambda self, x: {body}", {"np": np})).problem
+    assert problem.startswith("Your function stopped with ")
+    assert words in problem.split("That was")[0].split(" (", 1)[1]
+
+
+def test_another_precision_comes_with_its_remedy():
+    def heads(x, heads):
+        out = np.zeros((x.shape[0], heads, x.shape[1], x.shape[2] // heads))
+        out[:] = x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+        return out
+
+    problem = judge(find("05.1"), heads).problem
+    assert "is float64, expected is float32" in problem and "np.zeros_like(x) or dtype=x.dtype" in problem
+    torch = pytest.importorskip("torch")
+    problem = judge(find("05.1"), lambda x, heads: torch.tensor(heads_of(x, heads)).float(), "torch").problem
+    assert "is float32, expected is float64" in problem and "torch.zeros_like(x) or dtype=x.dtype" in problem
+
+
+def heads_of(x, heads):
+    return np.asarray(x).reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (-0.0146213, -0.0146214, ("-0.0146213", "-0.0146214")),
+        (np.float32(0.25), np.float32(0.5), ("0.25", "0.5")),
+        (1.0, 1.0 + 1e-15, ("1", "1.0000000000000011")),
+        (7, 8, ("7", "8")),
+    ],
+)
+def test_two_numbers_that_differ_look_different(one, other, words):
+    assert two_numbers(one, other) == words
+
+
+def test_a_small_difference_is_seen():
+    solution = find("06.1").function
+    problem = judge(find("06.1"), lambda x, gain, bias, e: solution(x, gain, bias, e) * (1 + 1e-6)).problem
+    came, expected = re.search(r"is (\S+) at .*, expected is (\S+)", problem).groups()
+    assert came != expected
+
+
+@pytest.mark.parametrize(("likely", "end"), [("which axis?", "Which axis?"), ("cut first.", "Cut first.")])
+def test_a_sentence_ends_with_one_mark(likely, end):
+    page = verdict_page(find("05.1"), Verdict(NOT_YET, "x", "", likely))
+    assert f"Likely mistake: {end}\n" in repr(page)

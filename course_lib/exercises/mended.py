@@ -7,7 +7,7 @@ leaves out the gain leaks nothing, and one that cuts the gradient computes the r
 import numpy as np
 
 from ..numpy_track import Tensor
-from . import compare
+from . import compare, words
 from .bugs import small_model
 
 CUT = "stay with Tensors and their methods: what is rebuilt from x.data or .detach().numpy() has no history"
@@ -47,7 +47,7 @@ def first_problem(part, heads, function):
     if out is None:
         return "None came back", "the `return` is missing"
     if not isinstance(out, Tensor):
-        return f"{compare.kind(out)} came, and a Tensor is expected: the gradient does not come through", CUT
+        return f"{words.kind(out)} came, and a Tensor is expected: the gradient does not come through", CUT
     expected, _ = _try(part, heads)
     if out.shape != expected.shape:
         return f"the result has shape {out.shape}, expected is {expected.shape}", ""
