@@ -1,5 +1,12 @@
 """Wrong answers to the exercises of notebooks 04 to 07; wrong_answers.py says how to read them."""
 
+# lines of the solution of 06.2
+MEANS = "by_mean = g.mean(axis=-1, keepdims=True)\n    by_variance = n * (g * n).mean(axis=-1, keepdims=True)"
+STATISTICS = (
+    "s = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)  # (..., 1)\n"
+    "    n = (x - x.mean(axis=-1, keepdims=True)) * s"
+)
+
 WRONG = {
     "04.1": [
         ("rows and columns exchanged", "<=", ">=", "shows the future"),
@@ -204,6 +211,26 @@ WRONG = {
         ("no gain", " * gain", "", "`gain` is missing"),
         ("no bias", " + bias", "", "`bias` is missing"),
         ("mean not taken off", "(x - mean)", "x", "mean is not taken off"),
+        ("no gain, no bias", " * gain + bias", "", "`gain` and `bias` are missing"),
+        ("over time", "axis=-1", "axis=1", "axis=1 is time"),
+        ("no ε", " + epsilon", "", "the ε is missing"),
+        ("ε fixed", "variance + epsilon", "variance + 1e-5", "a fixed number"),
+        ("std for var", "x.var(", "x.std(", "standard deviation stands"),
+        ("mean of x²", "x.var(", "(x * x).mean(", "mean of x² stands"),
+        (
+            "bias before gain",
+            "(x - mean) / np.sqrt(variance + epsilon) * gain + bias",
+            "((x - mean) / np.sqrt(variance + epsilon) + bias) * gain",
+            "first times `gain`",
+        ),
+        ("gain and bias exchanged", "* gain + bias", "* bias + gain", "are exchanged"),
+        (
+            "RMSNorm",
+            "",
+            "def layer_norm(x, gain, bias, epsilon):\n"
+            "    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * gain + bias",
+            "that is RMSNorm",
+        ),
         (
             "calls PyTorch",
             "",
@@ -213,23 +240,32 @@ WRONG = {
         ),
     ],
     "06.2": [
-        ("constants", "(h - by_mean - by_scale)", "h", "treated as constants"),
-        ("no term for the variance", " - by_scale", "", "term of the variance"),
+        ("constants", "(g - by_mean - by_variance)", "g", "treated as constants"),
+        ("no term for the variance", " - by_variance", "", "term of the variance"),
         ("no term for the mean", " - by_mean", "", "term of the mean"),
+        ("n left out", "n * (g * n)", "(g * n)", "the n in front"),
+        ("both signs", "g - by_mean - by", "g + by_mean + by", "the signs"),
+        ("sign of the mean", "g - by_mean - by", "g + by_mean - by", "the signs"),
+        ("sign of the variance", "g - by_mean - by", "g - by_mean + by", "the signs"),
+        ("sign of everything", "return s", "return -s", "the signs"),
         ("no gain", "grad * gain", "grad", "`gain` is missing"),
-        ("not divided", "by_scale) * scale", "by_scale)", "the deviation is missing"),
         (
-            "sums in place of means",
-            "h.mean(axis=-1, keepdims=True)\n    by_scale = normed * (h * normed).mean(",
-            "h.sum(axis=-1, keepdims=True)\n    by_scale = normed * (h * normed).sum(",
-            "these are sums",
+            "gain at the end",
+            "g = grad * gain  # the gradient of n\n",
+            "g = grad\n    s = s * gain\n",
+            "`gain` comes too late",
         ),
-        (
-            "means of everything",
-            "h.mean(axis=-1, keepdims=True)\n    by_scale = normed * (h * normed).mean(axis=-1, keepdims=True)",
-            "h.mean()\n    by_scale = normed * (h * normed).mean()",
-            "over everything",
-        ),
+        ("no s", "return s * (", "return (", "factor s is missing"),
+        ("divided by s", "return s * (", "return 1 / s * (", "divided by s"),
+        ("no ε", " + 1e-5", "", "the ε is missing"),
+        ("sums in place of means", MEANS, MEANS.replace(".mean(", ".sum("), "these are sums"),
+        ("means of everything", MEANS, MEANS.replace("axis=-1, keepdims=True", ""), "over everything"),
+        ("all over the batch", "axis=-1", "axis=0", "over the wrong axis"),
+        ("means over the batch", MEANS, MEANS.replace("axis=-1", "axis=0"), "over the wrong axis"),
+        ("all over everything", "axis=-1", "axis=None", "over everything"),
+        ("all over time", "axis=-1", "axis=1", "axis=1 is time"),
+        ("means over time", MEANS, MEANS.replace("axis=-1", "axis=1"), "axis=1 is time"),
+        ("statistics over time", STATISTICS, STATISTICS.replace("axis=-1", "axis=1"), "axis=1 is time"),
     ],
     "06.3": [
         (
@@ -284,21 +320,25 @@ WRONG = {
     "06.4": [
         (
             "constant length",
-            "(grad - normed * (grad * normed).mean(axis=-1, keepdims=True))",
+            "(grad - n * (grad * n).mean(axis=-1, keepdims=True))",
             "grad",
             "treated as a constant",
         ),
-        ("LayerNorm's", "(grad - normed", "(grad - grad.mean(axis=-1, keepdims=True) - normed", "that is LayerNorm's"),
-        ("no scale", "return scale * (", "return (", "factor s is missing"),
-        ("sum", "(grad * normed).mean(", "(grad * normed).sum(", "in place of the mean"),
-        ("x for n", "normed = x * scale", "normed = x", "normalised form"),
-        ("sign", "(grad - normed", "(grad + normed", "the sign"),
-        (
-            "over everything",
-            "(grad * normed).mean(axis=-1, keepdims=True)",
-            "(grad * normed).mean()",
-            "over everything",
-        ),
+        ("LayerNorm's", "(grad - n", "(grad - grad.mean(axis=-1, keepdims=True) - n", "that is LayerNorm's"),
+        ("no s", "return s * (", "return (", "factor s is missing"),
+        ("divided by s", "return s * (", "return 1 / s * (", "divided by s"),
+        ("sum", "(grad * n).mean(", "(grad * n).sum(", "in place of the mean"),
+        ("n left out", "n * (grad * n)", "(grad * n)", "the n in front"),
+        ("x for n", "n = x * s", "n = x", "normalised form"),
+        ("sign", "(grad - n", "(grad + n", "the sign"),
+        ("no ε", " + 1e-5", "", "the ε is missing"),
+        ("mean of everything", "(grad * n).mean(axis=-1, keepdims=True)", "(grad * n).mean()", "over everything"),
+        ("all over everything", "axis=-1", "axis=None", "over everything"),
+        ("all over the batch", "axis=-1", "axis=0", "over the wrong axis"),
+        ("mean over the batch", "(grad * n).mean(axis=-1", "(grad * n).mean(axis=0", "over the wrong axis"),
+        ("all over time", "axis=-1", "axis=1", "axis=1 is time"),
+        ("mean over time", "(grad * n).mean(axis=-1", "(grad * n).mean(axis=1", "axis=1 is time"),
+        ("length over time", "(x * x).mean(axis=-1", "(x * x).mean(axis=1", "axis=1 is time"),
     ],
     "07.1": [
         ("relu of the gradient", "grad * (x > 0)", "np.maximum(grad, 0)", "sign of x decides"),
@@ -352,6 +392,9 @@ WRONG = {
 VALUES = {
     "05.4": [
         ("multiplied", [9216, 2359296], "do not multiply"),
+        ("exchanged", [2359296, 64], "order of the two numbers"),
+        ("with biases", [64, 2362368], "biases are counted"),
+        ("a vector for a matrix", [64, 3072], "rows times columns"),
         ("whole width", [768, 2359296], "part of the width only"),
         ("no output", [64, 1769472], "output matrix is missing"),
         ("one matrix", [64, 589824], "that is one matrix"),
@@ -362,6 +405,7 @@ VALUES = {
         ("all", [True, True, True], "the one that stays"),
         ("pre-norm only", [False, False, True], "a warm-up helps"),
         ("warm-up only", [False, True, False], "learns from the first step"),
+        ("warm-up does harm", [True, False, True], "what post-norm needs"),
         ("exchanged", [True, True, False], "the other way round"),
     ],
     "07.4": [
