@@ -26,6 +26,10 @@ def bare_reshape(x, heads):
     return x.reshape(x.shape[0], heads, x.shape[1], -1)
 
 
+def heads_forward(self, x):
+    return x
+
+
 def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
     assert check("05.1", bare_reshape) is None
     assert capsys.readouterr().out == (
@@ -124,13 +128,78 @@ def test_an_error_is_reported_in_a_sentence_with_its_line(tmp_path):
     assert problem.endswith("That was line 3 of the cell: return y.reshap(3)")
 
 
+@pytest.mark.parametrize("call", [hint, solution, check], ids=lambda call: call.__name__)
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [
+        ("05.9", "There is no exercise '05.9'; notebook 05 has 05.1, 05.2, 05.3"),
+        ("77.1", "notebooks with some: 01, 02"),
+        ("5.1", "There is no exercise '5.1'; did you mean \"05.1\"?"),
+        (5.1, 'did you mean "05.1"?'),
+        (" 05.01", 'did you mean "05.1"?'),
+        ("heads", "There is no exercise 'heads'"),
+        (True, "There is no exercise True"),
+        (heads_forward, 'The exercise comes first, in quotes, and then the answer: check("05.3", heads_forward).'),
+        (None, "The exercise comes first"),
+        ([64, 3], "The exercise comes first"),
+    ],
+)
+def test_an_unknown_exercise_is_answered_in_a_sentence(call, id, words, capsys):
+    call(*[id, ...][: 1 + (call is check)])
+    out = capsys.readouterr().out
+    assert words in out and out.count("\n") == 1 and not out.endswith("?.\n")
+
+
+def test_a_check_without_its_answer_or_with_both_exchanged(capsys, folder):
+    check("05.1")
+    check("05.4")
+    check(bare_reshape, "05.1")
+    check([64, 3], "05.4")
+    check(64, "05.4")
+    assert capsys.readouterr().out.splitlines() == [
+        'The answer is missing: check("05.1", split_heads).',
+        'The answer is missing: check("05.4", answer).',
+        'The exercise comes first, in quotes, and then the answer: check("05.1", bare_reshape).',
+        *['The exercise comes first, in quotes, and then the answer: check("05.4", answer).'] * 2,
+    ]
+    assert not list(folder.iterdir())
+
+
 def test_unknown_exercises_and_tracks_are_the_authors_mistakes():
     with pytest.raises(LookupError, match="notebook 05 has 05.1, 05.2, 05.3"):
-        check("05.9", ...)
-    with pytest.raises(LookupError, match="notebooks with some: 01, 02"):
-        hint("77.1")
+        find("05.9")
     with pytest.raises(ValueError, match="'jax'"):
         check("05.1", ..., track="jax")
+
+
+@pytest.mark.parametrize("step", [0, -1, 4, "1", 1.5])
+def test_a_hint_that_is_none(step, capsys):
+    hint("05.3", step)
+    assert capsys.readouterr().out == (
+        f'05.3: the hints are numbered from 1 to 2, as in hint("05.3", 1); {step!r} is none.\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "words"),
+    [
+        ("06.5", ["False", "True", "True"], "Write True and False without quotes"),
+        ("06.5", ["True", True, True], "Write True and False without quotes"),
+        ("06.5", "false", "Write True and False without quotes"),
+        ("05.4", ["64", "2359296"], "Write numbers without quotes: “64” is a word"),
+        ("08.2", "2.83", "Write numbers without quotes: “2.83” is a word"),
+        ("06.5", None, "None came: nothing is written down yet"),
+        ("06.5", [None, None, True], "Not every place of your list is filled"),
+        ("05.4", [..., 5], "Not every place of your list is filled"),
+    ],
+)
+def test_words_and_gaps_are_no_numbers(key, answer, words):
+    verdict = judge(find(key), answer)
+    assert (verdict.state, verdict.problem.rstrip("."), verdict.likely) == (NOT_YET, words, "")
+
+
+def test_an_untouched_list_is_not_attempted():
+    assert judge(find("05.4"), [..., ...]).state == NOT_ATTEMPTED
 
 
 def test_hints_go_step_by_step(capsys):

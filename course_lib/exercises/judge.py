@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import compare, watch, words
-from .answers import _problem
+from .answers import _problem, not_numbers
 
 RIGHT, NOT_YET, NOT_ATTEMPTED = "right", "not yet", "not attempted yet"
 
@@ -31,7 +31,7 @@ def judge(exercise, answer, track="array"):
 
 
 def _judge(exercise, answer, track):
-    if answer is ... or answer is NotImplemented:
+    if watch.untouched(answer):
         return Verdict(NOT_ATTEMPTED)
     if exercise.function is None:
         return _judge_value(exercise, answer)
@@ -56,6 +56,8 @@ def _judge_value(exercise, answer):
         problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
     if not problem:
         return Verdict(RIGHT)
+    if not_numbers(answer):  # such an answer says nothing about what was thought
+        return Verdict(NOT_YET, problem)
     likely = next((m.message for m in exercise.mistakes if _is_value_of(m, answer, exercise)), "")
     return Verdict(NOT_YET, problem.rstrip("."), likely=likely)
 
