@@ -14,6 +14,7 @@ from course_lib.exercises import every, find
 from course_lib.exercises.judge import NOT_ATTEMPTED, NOT_YET, RIGHT, judge
 
 EXERCISES = every()
+Tensor = numpy_track.Tensor
 PUBLIC = {name: getattr(numpy_track, name) for name in numpy_track.__all__}
 WRITTEN = [e for e in EXERCISES if e.right]
 MENDED = [e for e in EXERCISES if e.broken]
@@ -168,6 +169,27 @@ def test_the_loss_of_a_broken_one_falls_and_its_property_fails(exercise):
     first, last = map(float, re.search(r"falls from ([\d.]+) to ([\d.]+), and yet", problem).groups())
     assert last < 0.8 * first and likely
     assert exercise.examine(made(exercise, exercise.solution)) is None
+
+
+FORWARDS = [e for e in MENDED if e.solution.startswith("def") and "(self, x)" in e.solution]
+
+
+@pytest.mark.parametrize("exercise", FORWARDS, ids=ids)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda forward: lambda self, x: Tensor(forward(self, x).detach().numpy()),
+        lambda forward: lambda self, x: Tensor(forward(self, x).data, requires_grad=True),
+        lambda forward: lambda self, x: forward(self, Tensor(x.data)),
+        lambda forward: lambda self, x: forward(self, Tensor(x.data / 2) + x / 2),
+    ],
+    ids=["result rebuilt", "result a new leaf", "input rebuilt", "half of the input rebuilt"],
+)
+def test_a_gradient_that_is_cut_is_refused(exercise, change):
+    assert len(FORWARDS) == 4
+    verdict = judge(exercise, change(made(exercise, exercise.solution)))
+    assert verdict.state == NOT_YET and "the gradient does not come through" in verdict.problem
+    assert "stay with Tensors" in verdict.likely
 
 
 # ------------------------------------------------------------------ both tracks, and calls of the library

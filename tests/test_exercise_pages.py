@@ -12,6 +12,7 @@ from course_lib import exercises
 from course_lib.exercises import Exercise, Mistake, check, commands, every, find, hint, progress, solution
 from course_lib.exercises.judge import NOT_ATTEMPTED, NOT_YET, RIGHT, Verdict, judge
 from course_lib.exercises.show import verdict_page
+from course_lib.exercises.words import two_numbers
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,10 @@ def folder(tmp_path, monkeypatch):
 
 def bare_reshape(x, heads):
     return x.reshape(x.shape[0], heads, x.shape[1], -1)
+
+
+def heads_forward(self, x):
+    return x
 
 
 def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
@@ -123,13 +128,78 @@ def test_an_error_is_reported_in_a_sentence_with_its_line(tmp_path):
     assert problem.endswith("That was line 3 of the cell: return y.reshap(3)")
 
 
+@pytest.mark.parametrize("call", [hint, solution, check], ids=lambda call: call.__name__)
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [
+        ("05.9", "There is no exercise '05.9'; notebook 05 has 05.1, 05.2, 05.3"),
+        ("77.1", "notebooks with some: 01, 02"),
+        ("5.1", "There is no exercise '5.1'; did you mean \"05.1\"?"),
+        (5.1, 'did you mean "05.1"?'),
+        (" 05.01", 'did you mean "05.1"?'),
+        ("heads", "There is no exercise 'heads'"),
+        (True, "There is no exercise True"),
+        (heads_forward, 'The exercise comes first, in quotes, and then the answer: check("05.3", heads_forward).'),
+        (None, "The exercise comes first"),
+        ([64, 3], "The exercise comes first"),
+    ],
+)
+def test_an_unknown_exercise_is_answered_in_a_sentence(call, id, words, capsys):
+    call(*[id, ...][: 1 + (call is check)])
+    out = capsys.readouterr().out
+    assert words in out and out.count("\n") == 1 and not out.endswith("?.\n")
+
+
+def test_a_check_without_its_answer_or_with_both_exchanged(capsys, folder):
+    check("05.1")
+    check("05.4")
+    check(bare_reshape, "05.1")
+    check([64, 3], "05.4")
+    check(64, "05.4")
+    assert capsys.readouterr().out.splitlines() == [
+        'The answer is missing: check("05.1", split_heads).',
+        'The answer is missing: check("05.4", answer).',
+        'The exercise comes first, in quotes, and then the answer: check("05.1", bare_reshape).',
+        *['The exercise comes first, in quotes, and then the answer: check("05.4", answer).'] * 2,
+    ]
+    assert not list(folder.iterdir())
+
+
 def test_unknown_exercises_and_tracks_are_the_authors_mistakes():
     with pytest.raises(LookupError, match="notebook 05 has 05.1, 05.2, 05.3"):
-        check("05.9", ...)
-    with pytest.raises(LookupError, match="notebooks with some: 01, 02"):
-        hint("77.1")
+        find("05.9")
     with pytest.raises(ValueError, match="'jax'"):
         check("05.1", ..., track="jax")
+
+
+@pytest.mark.parametrize("step", [0, -1, 4, "1", 1.5])
+def test_a_hint_that_is_none(step, capsys):
+    hint("05.3", step)
+    assert capsys.readouterr().out == (
+        f'05.3: the hints are numbered from 1 to 2, as in hint("05.3", 1); {step!r} is none.\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "words"),
+    [
+        ("06.5", ["False", "True", "True"], "Write True and False without quotes"),
+        ("06.5", ["True", True, True], "Write True and False without quotes"),
+        ("06.5", "false", "Write True and False without quotes"),
+        ("05.4", ["64", "2359296"], "Write numbers without quotes: “64” is a word"),
+        ("08.2", "2.83", "Write numbers without quotes: “2.83” is a word"),
+        ("06.5", None, "None came: nothing is written down yet"),
+        ("06.5", [None, None, True], "Not every place of your list is filled"),
+        ("05.4", [..., 5], "Not every place of your list is filled"),
+    ],
+)
+def test_words_and_gaps_are_no_numbers(key, answer, words):
+    verdict = judge(find(key), answer)
+    assert (verdict.state, verdict.problem.rstrip("."), verdict.likely) == (NOT_YET, words, "")
+
+
+def test_an_untouched_list_is_not_attempted():
+    assert judge(find("05.4"), [..., ...]).state == NOT_ATTEMPTED
 
 
 def test_hints_go_step_by_step(capsys):
@@ -285,3 +355,75 @@ def test_importing_the_package_loads_no_exercise_and_no_torch():
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")
+
+
+# ------------------------------------------------------------------ what to write instead
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("x.mean(axis=-1, keepdim=True)", "keepdims=True"),
+        ("x.transpose(1, 2)", "x.swapaxes(1, 2)"),
+        ("x.permute(0, 2, 1)", "x.swapaxes(1, 2)"),
+        ("x.view(1, -1)", "x.reshape"),
+        ("np.sqrt(x)", "x ** 0.5"),
+        ("x.var(axis=-1)", "(c * c).mean"),
+        ("x.std(axis=-1)", "** 0.5"),
+        ("x.rsqrt()", "1 / x.sqrt()"),
+        ("x.square()", "x * x"),
+        ("np.var(x)", "cuts the gradient"),
+        ("np.mean(x, axis=-1)", "not np.mean"),
+        ("np.sum(x, axis=-1)", "not np.sum"),
+        ("np.max(x, axis=-1)", "not np.max"),
+        ("x.data.transpose(1, 2)", "x.swapaxes(1, 2) exchanges two"),
+        ("x.data.permute(0, 2, 1)", "x.transpose(...)"),
+        ("x.data.sqrt()", "np.sqrt(x)"),
+        ("x.data.exp()", "np.exp(x)"),
+    ],
+)
+def test_an_error_says_what_to_write_instead(body, words):
+    problem = judge(find("06.3"), eval(f"lambda self, x: {body}", {"np": np})).problem
+    assert problem.startswith("Your function stopped with ")
+    assert words in problem.split("That was")[0].split(" (", 1)[1]
+
+
+def test_another_precision_comes_with_its_remedy():
+    def heads(x, heads):
+        out = np.zeros((x.shape[0], heads, x.shape[1], x.shape[2] // heads))
+        out[:] = x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+        return out
+
+    problem = judge(find("05.1"), heads).problem
+    assert "is float64, expected is float32" in problem and "np.zeros_like(x) or dtype=x.dtype" in problem
+    torch = pytest.importorskip("torch")
+    problem = judge(find("05.1"), lambda x, heads: torch.tensor(heads_of(x, heads)).float(), "torch").problem
+    assert "is float32, expected is float64" in problem and "torch.zeros_like(x) or dtype=x.dtype" in problem
+
+
+def heads_of(x, heads):
+    return np.asarray(x).reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (-0.0146213, -0.0146214, ("-0.0146213", "-0.0146214")),
+        (np.float32(0.25), np.float32(0.5), ("0.25", "0.5")),
+        (1.0, 1.0 + 1e-15, ("1", "1.0000000000000011")),
+        (7, 8, ("7", "8")),
+    ],
+)
+def test_two_numbers_that_differ_look_different(one, other, words):
+    assert two_numbers(one, other) == words
+
+
+def test_a_small_difference_is_seen():
+    solution = find("06.1").function
+    problem = judge(find("06.1"), lambda x, gain, bias, e: solution(x, gain, bias, e) * (1 + 1e-6)).problem
+    came, expected = re.search(r"is (\S+) at .*, expected is (\S+)", problem).groups()
+    assert came != expected
+
+
+@pytest.mark.parametrize(("likely", "end"), [("which axis?", "Which axis?"), ("cut first.", "Cut first.")])
+def test_a_sentence_ends_with_one_mark(likely, end):
+    page = verdict_page(find("05.1"), Verdict(NOT_YET, "x", "", likely))
+    assert f"Likely mistake: {end}\n" in repr(page)

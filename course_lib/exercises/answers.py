@@ -31,6 +31,8 @@ def check_value(name, answer, right, hint="", digits=3):
 
 def _problem(answer, right, digits):
     """What is wrong with the answer, as a sentence; None when it is right."""
+    if sentence := not_numbers(answer):
+        return sentence
     try:
         mine, wanted = (np.asarray(_plain(value), float) for value in (answer, right))
     except (TypeError, ValueError):
@@ -40,6 +42,27 @@ def _problem(answer, right, digits):
     if not np.allclose(mine, wanted, rtol=0, atol=0.5 * 10.0**-digits, equal_nan=True):
         return f"You say {answer}."
     return None
+
+
+def not_numbers(answer):
+    """A sentence about an answer that has words in quotes, None or `...` where numbers belong; None when it has not."""
+    parts = _parts(answer)
+    words = [part for part in parts if isinstance(part, str)]
+    if words:
+        if all(word.strip().lower() in ("true", "false") for word in words):
+            return "Write True and False without quotes."
+        return f"Write numbers without quotes: “{words[0]}” is a word."
+    if any(part is None or part is ... for part in parts):
+        if parts == [None]:
+            return "None came: nothing is written down yet."
+        return "Not every place of your list is filled."
+    return None
+
+
+def _parts(answer):
+    if isinstance(answer, (list, tuple, set)):
+        return [part for inner in answer for part in _parts(inner)]
+    return [answer.item()] if isinstance(answer, (np.str_, np.bool_)) else [answer]
 
 
 def _plain(value):

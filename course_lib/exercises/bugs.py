@@ -80,18 +80,6 @@ def in_all_blocks(model, part, function):
     return model
 
 
-def same_logits(trained, part, function):
-    """Whether a model with this forward gives the logits of the course's own, near the weights of a trained one."""
-    rng = np.random.default_rng(2)
-    state = {name: value + 0.1 * rng.standard_normal(value.shape) for name, value in trained.state().items()}
-    right, mended = (small_model(heads=trained.config.heads) for _ in range(2))
-    in_all_blocks(mended, part, function)
-    for model in (right, mended):
-        model.load_state(state)
-    ids = small_data()[0][:4]
-    return abs(right(ids)[0].data - mended(ids)[0].data).max() < 1e-9
-
-
 def falls_sentence(values):
     """What is wrong when a loss does not fall by a third; None when it does."""
     if values[-1] < 2 / 3 * values[0]:

@@ -11,7 +11,7 @@ TRACKS = ("array", "numpy", "torch")
 _steps = {}  # id -> how many hints this kernel has shown
 
 
-def check(name, answer, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
+def check(name, answer=_NOT_GIVEN, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
     """Say whether an answer is right, and if not, what came, what was expected and what the mistake probably is.
 
     ``check("05.1", split_heads)`` judges the answer to an exercise, a function or a value, and notes the progress. With
@@ -19,11 +19,14 @@ def check(name, answer, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
 
     ``check("sum", 4, 3, hint="add")`` compares a value with the right one, as ``check_value`` of ``answers.py`` does.
 
-    Raises LookupError for an exercise that does not exist, ValueError for a track that does not; never for an answer.
+    An exercise that does not exist gets a sentence, too. Raises ValueError for a track that does not; never for an
+    answer.
     """
     if right is not _NOT_GIVEN:
         return check_value(name, answer, right, hint, digits)
-    exercise = find(name)
+    exercise = _found(name, answer)
+    if exercise is None:
+        return None
     if track not in TRACKS:
         raise ValueError(f"track must be one of {', '.join(TRACKS)}; not {track!r}")
     verdict = judge(exercise, answer, track)
@@ -33,13 +36,43 @@ def check(name, answer, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
     return None
 
 
+def _found(id, answer=...):
+    """The exercise with this id; None, behind a sentence that says what to write, if there is none, or no answer."""
+    if not isinstance(id, (str, int, float)) or _is_exercise(answer):
+        name = getattr(id, "__name__", "answer")
+        meant = answer if _is_exercise(answer) else next((e.id for e in every() if e.name == name), "05.1")
+        show(note_page(f'The exercise comes first, in quotes, and then the answer: check("{meant}", {name}).'))
+        return None
+    try:
+        exercise = find(id)
+    except LookupError as error:
+        sentence = str(error.args[0])
+        show(note_page(sentence[0].upper() + sentence[1:] + ("" if sentence.endswith("?") else ".")))
+        return None
+    if answer is _NOT_GIVEN:
+        show(note_page(f'The answer is missing: check("{exercise.id}", {exercise.name}).'))
+        return None
+    return exercise
+
+
+def _is_exercise(value):
+    return isinstance(value, str) and any(value == e.id for e in every(value[:2]))
+
+
 def hint(id, step=None):
     """Show a hint to an exercise: each call goes one step further; ``step`` (1, 2, …) shows that one again."""
-    exercise = find(id)
+    exercise = _found(id)
+    if exercise is None:
+        return
     hints = exercise.hints
     if step is None:
         step = _steps[id] = min(_steps.get(id, 0) + 1, len(hints) + 1)
-    if not 1 <= step <= len(hints):
+    elif step not in range(1, len(hints) + 1):
+        show(
+            note_page(f'{id}: the hints are numbered from 1 to {len(hints)}, as in hint("{id}", 1); {step!r} is none.')
+        )
+        return
+    if step > len(hints):
         show(note_page(f'{id}: these were all {len(hints)} hints. solution("{id}") shows one way to do it.'))
     else:
         show(note_page(f"{id}, hint {step} of {len(hints)}: {hints[step - 1]}"))
@@ -47,7 +80,9 @@ def hint(id, step=None):
 
 def solution(id):
     """Show one way to solve an exercise, folded: the summary opens by click, Enter or space."""
-    exercise = find(id)
+    exercise = _found(id)
+    if exercise is None:
+        return
     show(folded_page(f"Solution of {exercise.id} {exercise.title}", exercise.solution, code=bool(exercise.function)))
 
 

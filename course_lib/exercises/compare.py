@@ -4,6 +4,8 @@ import numbers
 
 import numpy as np
 
+from .words import kind, number, plain, two_numbers
+
 NAMES = {"array": "a NumPy array", "numpy": "a Tensor", "torch": "a torch.Tensor"}
 
 
@@ -20,11 +22,6 @@ def convert(arguments, track):
     import torch
 
     return torch.from_numpy(arguments.copy())
-
-
-def plain(value):
-    """A tensor of either track as its array; anything else as it is."""
-    return value.detach().numpy() if hasattr(value, "detach") else value
 
 
 def dtype_name(value):
@@ -45,12 +42,26 @@ def difference(got, want, track="array", what="the result"):
     if tuple(got.shape) != want.shape:
         return f"{what} has shape {tuple(got.shape)}, expected is {want.shape}"
     if dtype_name(got) != dtype_name(want):
-        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(want)}"
+        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(got, want)}"
     return _difference_of_values(np.asarray(plain(got)), want, what)
 
 
-def _why_dtype(want):
-    return " (True and False)" if want.dtype == bool else ", as its input" if want.dtype.kind == "f" else ""
+def _why_dtype(got, want):
+    """What is behind another dtype, and what to write: behind "expected is float32"."""
+    if want.dtype == bool:
+        return " (True and False)"
+    if want.dtype.kind != "f":
+        return ""
+    came = dtype_name(got)
+    if not {came, dtype_name(want)} <= {"float32", "float64"}:
+        return ", as its input"
+    library = "torch" if type(got).__module__.split(".")[0] == "torch" else "np"
+    if (library, came) not in (("np", "float64"), ("torch", "float32")):
+        return ", as its input"
+    return (
+        f", as its input x: {library}.zeros, {library}.ones and the like make {came}, so use"
+        f" {library}.zeros_like(x) or dtype=x.dtype"
+    )
 
 
 def _difference_of_several(got, want, track, what):
@@ -79,7 +90,8 @@ def _difference_of_numbers(got, want, what):
     if isinstance(want, int) and not isinstance(got, numbers.Integral):
         return f"{what} is {number(got)}, a {type(got).__name__}: a whole number is expected, here {want}"
     if not close(np.float64(got), np.float64(want)):
-        return f"{what} is {number(got)}, expected is {number(want)}"
+        mine, right = two_numbers(got, want)
+        return f"{what} is {mine}, expected is {right}"
     return None
 
 
@@ -88,10 +100,8 @@ def _difference_of_values(got, want, what):
     if not len(wrong):
         return None
     place = tuple(int(i) for i in wrong[0])
-    return (
-        f"{what} is {number(got[place])} at {list(place)}, expected is {number(want[place])}"
-        f" ({len(wrong)} of {want.size} numbers differ)"
-    )
+    mine, right = two_numbers(got[place], want[place])
+    return f"{what} is {mine} at {list(place)}, expected is {right} ({len(wrong)} of {want.size} numbers differ)"
 
 
 def close(got, want):
@@ -127,30 +137,3 @@ def _is_of_track(value, track):
     import torch
 
     return isinstance(value, torch.Tensor)
-
-
-def kind(value):
-    """The kind of a value, with its article."""
-    if value is None:
-        return "None"
-    module = type(value).__module__.split(".")[0]
-    name = "torch.Tensor" if module == "torch" else "NumPy array" if type(value) is np.ndarray else type(value).__name__
-    return ("an " if name[0] in "aeioAEIO" else "a ") + name
-
-
-def number(value):
-    """A number short enough to read: True, 3, 0.25, 1.234e-05."""
-    value = value.item() if hasattr(value, "item") else value
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def brief(name, value):
-    """An argument of a case in a few words: its value if small, else its shape."""
-    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
-        return f"{name} of shapes {', '.join(str(tuple(v.shape)) for v in value)}"
-    if getattr(value, "ndim", 0) == 0:
-        return f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {number(value)}"
-    array = np.asarray(plain(value))
-    if array.size <= 8 and array.ndim == 1:
-        return f"{name} = [{', '.join(map(number, array))}]"
-    return f"{name} of shape {array.shape}" + (", float32" if array.dtype == np.float32 else "")

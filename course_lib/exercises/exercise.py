@@ -59,13 +59,13 @@ class Exercise:
     @property
     def name(self):
         """What the learner's function (or value) is called in the notebook."""
-        return self.function.__name__ if self.function else "mine"
+        return self.function.__name__ if self.function else "answer"
 
     @cached_property
     def stub(self):
         """The text of the cell in which the learner works."""
         if not self.function:
-            return "mine = ..."
+            return "answer = ..."
         if self.broken:
             return source(self.broken).replace(f"def {self.broken.__name__}(", f"def {self.name}(", 1)
         text = source(self.function)
@@ -82,7 +82,7 @@ class Exercise:
     @property
     def solved(self):
         """What a solved copy of the notebook has in place of the stub."""
-        return self.solution if self.function else f"mine = {self.value!r}"
+        return self.solution if self.function else f"answer = {self.value!r}"
 
 
 def exercise(id, title, **parts):
@@ -123,12 +123,24 @@ def every(notebook=None):
 
 
 def find(id):
-    """The exercise with this id. LookupError names those of the same notebook."""
+    """The exercise with this id. LookupError names those of the same notebook, or the id that is probably meant."""
     number = str(id).split(".")[0]
     known = {e.id: e for e in every(number)} if number in notebooks() else {}
-    if id not in known:
+    if not isinstance(id, str) or id not in known:
+        if likely := _likely_id(id):
+            raise LookupError(f'there is no exercise {id!r}; did you mean "{likely}"?')
         there = (
             f"notebook {number} has {', '.join(known)}" if known else f"notebooks with some: {', '.join(notebooks())}"
         )
         raise LookupError(f"there is no exercise {id!r}; {there}")
     return known[id]
+
+
+def _likely_id(id):
+    """The exercise that "5.1", 5.1 or " 05.01" means; None when it means none."""
+    parts = str(id).strip().split(".")
+    if isinstance(id, bool) or len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    number, place = (int(part) for part in parts)
+    wanted = f"{number:02}.{place}"
+    return wanted if f"{number:02}" in notebooks() and wanted in {e.id for e in every(f"{number:02}")} else None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import compare, watch
-from .answers import _problem
+from . import compare, watch, words
+from .answers import _problem, not_numbers
 
 RIGHT, NOT_YET, NOT_ATTEMPTED = "right", "not yet", "not attempted yet"
 
@@ -31,13 +31,13 @@ def judge(exercise, answer, track="array"):
 
 
 def _judge(exercise, answer, track):
-    if answer is ... or answer is NotImplemented:
+    if watch.untouched(answer):
         return Verdict(NOT_ATTEMPTED)
     if exercise.function is None:
         return _judge_value(exercise, answer)
     if not callable(answer):
         call = f'check("{exercise.id}", {exercise.name})'
-        return Verdict(NOT_YET, f"{compare.kind(answer)} came, and the function itself is expected: {call}")
+        return Verdict(NOT_YET, f"{words.kind(answer)} came, and the function itself is expected: {call}")
     if exercise.broken:
         return _judge_mended(exercise, answer)
     if exercise.examine:
@@ -56,6 +56,8 @@ def _judge_value(exercise, answer):
         problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
     if not problem:
         return Verdict(RIGHT)
+    if not_numbers(answer):  # such an answer says nothing about what was thought
+        return Verdict(NOT_YET, problem)
     likely = next((m.message for m in exercise.mistakes if _is_value_of(m, answer, exercise)), "")
     return Verdict(NOT_YET, problem.rstrip("."), likely=likely)
 
@@ -96,7 +98,7 @@ def _judge_case(exercise, answer, arguments, case, track):
     if outcome.value is None and outcome.error is None and watch.empty(answer):
         return Verdict(NOT_ATTEMPTED)
     names = list(inspect.signature(exercise.function).parameters)
-    where = ", ".join(map(compare.brief, names, case))
+    where = ", ".join(map(words.brief, names, case))
     if outcome.called:
         used = ", ".join(outcome.called)
         return Verdict(NOT_YET, f"It calls {used}, and that is what you are asked to write", where)
@@ -115,7 +117,7 @@ def _judge_case(exercise, answer, arguments, case, track):
         try:
             problem = compare.difference(outcome.value, want, track)
         except Exception as error:  # whatever the value may be
-            problem = f"{compare.kind(outcome.value)} came, which cannot be compared ({type(error).__name__})"
+            problem = f"{words.kind(outcome.value)} came, which cannot be compared ({type(error).__name__})"
     if problem is None:
         return Verdict(RIGHT)
     return Verdict(NOT_YET, problem, where, _likely(exercise, outcome, want, case))
@@ -125,7 +127,7 @@ def _other_error(outcome, want, answer):
     """What is wrong where an error of the type of ``want`` should come, with certain words; None when it came."""
     name = type(want).__name__
     if outcome.error is None:
-        return f"{compare.kind(outcome.value)} came back, and a {name} is expected: there is no right answer here"
+        return f"{words.kind(outcome.value)} came back, and a {name} is expected: there is no right answer here"
     if not isinstance(outcome.error, type(want)):
         return f"{watch.describe(outcome.error, answer)}; a {name} is expected"
     missing = [word for word in want.args if word not in str(outcome.error)]

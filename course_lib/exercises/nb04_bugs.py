@@ -4,12 +4,35 @@ import math
 
 import numpy as np
 
+from ..numpy_track import Tensor
 from ..numpy_track import functional as F
+from . import mended
 from .bugs import falls_sentence, in_all_blocks, leak_sentence, losses, row_sums_sentence, small_data, small_model
 from .exercise import exercise
 
 
+def _form(function):
+    """What is wrong with the form of the result or with `self.weights`; None when nothing is."""
+    if problem := mended.first_problem("attention", 1, function):
+        return problem
+    layer = mended.layer("attention", 1, function)
+    layer.forward(Tensor(np.zeros((1, 2, small_model().config.width))))
+    return "self.weights is None behind the call, and the check looks at it" if layer.weights is None else None
+
+
+def _rest(function):
+    """What is wrong although the property holds: other numbers than the course's attention, or a gradient cut."""
+    if different := mended.value_problem("attention", 1, function):
+        return f"nothing leaks, but the attention is not that of the course's model: {different}", _UNCHANGED
+    return mended.gradient_problem("attention", 1, function)
+
+
+_UNCHANGED = "mend the one thing, and leave the other lines as they are"
+
+
 def _examine_mask(function):
+    if problem := _form(function):
+        return problem
     model = in_all_blocks(small_model(heads=1), "attention", function)
     fallen = losses(model)
     if sentence := leak_sentence(model):
@@ -22,7 +45,7 @@ def _examine_mask(function):
     if len(hidden):
         i, j = hidden[0]
         return f"nothing leaks, but query {i} cannot look at key {j}, which it may", "look at the diagonal, too"
-    return falls_sentence(fallen)
+    return _rest(function) or falls_sentence(fallen)
 
 
 def _mask_broken(self, x):
@@ -61,6 +84,8 @@ def masked_forward(self, x):
 
 
 def _examine_weights(function):
+    if problem := _form(function):
+        return problem
     model = in_all_blocks(small_model(heads=1), "attention", function)
     fallen = losses(model)
     model(small_data()[0][:1])
@@ -68,7 +93,7 @@ def _examine_weights(function):
     if sentence := row_sums_sentence(getattr(weights, "data", weights)):
         started = f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: {sentence}"
         return started, "a query shares out its attention over the keys: which axis is that?"
-    return leak_sentence(model) or falls_sentence(fallen)
+    return leak_sentence(model) or _rest(function) or falls_sentence(fallen)
 
 
 def _weights_broken(self, x):

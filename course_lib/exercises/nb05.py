@@ -2,7 +2,6 @@
 
 from ..numpy_track import Tensor
 from ..numpy_track import functional as F
-from .bugs import falls_sentence, in_all_blocks, leak_sentence, losses, same_logits, small_model
 from .cases import arrays, numbered
 from .exercise import Mistake, exercise
 
@@ -34,6 +33,14 @@ Cut each position's C numbers into H pieces of D = C / H, and put the heads befo
         Mistake(
             "the heads must stand before the positions: exchange axes 1 and 2",
             lambda x, heads: x.reshape(*x.shape[:2], heads, -1),
+        ),
+        Mistake(
+            "H and D are exchanged: cut into (B, T, heads, C // heads), the heads first",
+            lambda x, heads: x.reshape(*x.shape[:2], -1, heads),
+        ),
+        Mistake(
+            "the axes of the cut are exchanged: reshape to (B, T, heads, C // heads), and then swap T and H",
+            lambda x, heads: x.reshape(*x.shape[:2], -1, heads).swapaxes(1, 2),
         ),
         Mistake(
             "the pieces are cut across: each head should get D numbers that lie side by side, so reshape to (.., H, D)",
@@ -97,54 +104,3 @@ def merge_heads(x):
     """(B, H, T, D) → (B, T, C), C = H·D: the inverse of split_heads."""
     B, H, T, D = x.shape
     return x.swapaxes(1, 2).reshape(B, T, H * D)  # (B, H, T, D) → (B, T, H, D) → (B, T, C)
-
-
-def _examine_heads(function):
-    model = in_all_blocks(small_model(heads=4), "attention", function)
-    fallen = losses(model)
-    if sentence := leak_sentence(model):
-        return (
-            f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: {sentence}",
-            "a reshape moves numbers",
-        )
-    if not same_logits(model, "attention", function):
-        return (
-            "nothing leaks, but the attention is not that of the course's model",
-            "split, attend, and merge as before",
-        )
-    return falls_sentence(fallen)
-
-
-def _heads_broken(self, x):
-    """Attention with H heads: (B, T, C) → (B, T, C). Somewhere positions get mixed."""
-    B, T, C = x.shape
-    H = self.heads
-    q, k, v = (f(x).reshape(B, H, T, C // H) for f in (self.query, self.key, self.value))  # (B, H, T, D)
-    context, self.weights = F.attention(q, k, v, F.causal_mask(T))  # (B, H, T, D)
-    return self.output(context.swapaxes(1, 2).reshape(B, T, C))
-
-
-@exercise(
-    "05.3",
-    "Find the bug: heads made by a bare reshape",
-    minutes=10,
-    difficulty="middle",
-    task="""
-All shapes are right, the mask is right, the loss falls, and yet the future leaks. Where do the positions get mixed?
-Mend it.
-""",
-    hints=(
-        "Follow the numbers of position 1: in which place of (B, H, T, D) does each of them land?",
-        "A reshape keeps the numbers in their order in memory. Cut into (B, T, H, D) first, then exchange axes.",
-    ),
-    next_thought="The mask was right all the time. Why could it not help?",
-    broken=_heads_broken,
-    examine=_examine_heads,
-)
-def heads_forward(self, x):
-    """Attention with H heads: (B, T, C) → (B, T, C)."""
-    B, T, C = x.shape
-    H = self.heads
-    q, k, v = (f(x).reshape(B, T, H, C // H).swapaxes(1, 2) for f in (self.query, self.key, self.value))
-    context, self.weights = F.attention(q, k, v, F.causal_mask(T))  # (B, H, T, D)
-    return self.output(context.swapaxes(1, 2).reshape(B, T, C))

@@ -20,6 +20,18 @@ GPT-2 has width 768 and 12 heads. How many numbers does one head work with, and 
     answer="[64, 2359296]: 768 / 12 = 64, and 4 · 768² = 2,359,296. The number of heads plays no part in the second.",
     mistakes=(
         Mistake(
+            "the order of the two numbers: first the numbers of one head, then those of the matrices",
+            when=lambda got, want, case: list(got) == want[::-1],
+        ),
+        Mistake(
+            "the biases are counted, too: here it is the matrices alone",
+            when=lambda got, want, case: got[1] == 4 * 768**2 + 4 * 768,
+        ),
+        Mistake(
+            "a matrix has rows times columns: 768 · 768 numbers, and not 768",
+            when=lambda got, want, case: got[1] == 4 * 768,
+        ),
+        Mistake(
             "the width is shared out among the heads: divide, do not multiply",
             when=lambda got, want, case: got[0] == 768 * 12,
         ),

@@ -1,4 +1,4 @@
-"""Exercises of notebook 06: LayerNorm forward and backward."""
+"""Exercise of notebook 06: LayerNorm forward."""
 
 import numpy as np
 
@@ -12,10 +12,20 @@ def _right(x, gain, bias, epsilon):
     return library_layer_norm(Tensor(x), Tensor(gain), Tensor(bias), epsilon).data
 
 
-def _norm(x, axis=-1, **keywords):
-    """x with mean 0 and deviation 1 along an axis, and the deviation."""
-    deviation = np.sqrt(x.var(axis=axis, keepdims=True, **keywords) + 1e-5)
-    return (x - x.mean(axis=axis, keepdims=True)) / deviation, deviation
+def _norm(x, e, axis=-1, less=0, centre=True, squares=None, root=lambda variance, e: np.sqrt(variance + e)):
+    """x with mean 0 and variance 1, with one thing changed; ``squares`` is what stands in place of the variance."""
+    mean = x.mean(axis=axis, keepdims=True)
+    variance = x.var(axis=axis, keepdims=True, ddof=less) if squares is None else squares
+    return (x - mean if centre else x) / root(variance, e)
+
+
+def _with(**changes):
+    """LayerNorm with one thing changed in ``_norm``."""
+    return lambda x, gain, bias, e: _norm(x, e, **changes) * gain + bias
+
+
+def _mean_square(x):
+    return (x * x).mean(axis=-1, keepdims=True)
 
 
 @exercise(
@@ -42,22 +52,31 @@ Bring each position's C numbers to mean 0 and variance 1, then stretch them by `
     right=_right,
     forbids=("layer_norm", "LayerNorm", "native_layer_norm"),
     mistakes=(
-        Mistake("the variance is divided by C - 1; here it is by C", lambda x, g, b, e: _norm(x, ddof=1)[0] * g + b),
+        Mistake("the variance is divided by C - 1; here it is by C", _with(less=1)),
+        Mistake("mean and variance over the wrong axis: each position is on its own", _with(axis=0)),
         Mistake(
-            "mean and variance over the wrong axis: each position is on its own",
-            lambda x, g, b, e: _norm(x, 0)[0] * g + b,
+            "the axis of mean and variance: in (B, T, C) axis=1 is time, and the channels are the last, axis=-1",
+            _with(axis=1),
+        ),
+        Mistake("mean and variance over everything: each position is on its own, axis=-1", _with(axis=None)),
+        Mistake("divided by the variance, and not by its root", _with(root=lambda variance, e: variance + e)),
+        Mistake(
+            "the ε belongs under the root, added to the variance", _with(root=lambda variance, e: np.sqrt(variance) + e)
         ),
         Mistake(
-            "mean and variance over everything: each position is on its own, axis=-1",
-            lambda x, g, b, e: _norm(x, None)[0] * g + b,
+            "the ε is missing: `epsilon` is added to the variance", _with(root=lambda variance, e: np.sqrt(variance))
         ),
         Mistake(
-            "divided by the variance, and not by its root",
-            lambda x, g, b, e: (x - x.mean(-1, keepdims=True)) / (x.var(-1, keepdims=True) + e) * g + b,
+            "the ε is a fixed number in your function: take the argument `epsilon`",
+            lambda x, g, b, e: _norm(x, 1e-5) * g + b,
         ),
         Mistake(
-            "the ε belongs under the root, added to the variance",
-            lambda x, g, b, e: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + e) * g + b,
+            "the standard deviation stands under the root: there belongs the variance, x.var(...)",
+            lambda x, g, b, e: _norm(x, e, squares=x.std(-1, keepdims=True)) * g + b,
+        ),
+        Mistake(
+            "the mean of x² stands where the variance belongs: first take the mean off, and then square",
+            lambda x, g, b, e: _norm(x, e, squares=_mean_square(x)) * g + b,
         ),
         Mistake(
             "mean and variance need keepdims=True: without it they lie down as a row",
@@ -65,7 +84,17 @@ Bring each position's C numbers to mean 0 and variance 1, then stretch them by `
         ),
         Mistake("`gain` is missing", lambda x, g, b, e: _right(x, np.ones_like(g), b, e)),
         Mistake("`bias` is missing", lambda x, g, b, e: _right(x, g, np.zeros_like(b), e)),
-        Mistake("the mean is not taken off", lambda x, g, b, e: x / np.sqrt(x.var(-1, keepdims=True) + e) * g + b),
+        Mistake("`gain` and `bias` are missing", lambda x, g, b, e: _norm(x, e)),
+        Mistake(
+            "the order: first times `gain`, and then plus `bias`",
+            lambda x, g, b, e: (_norm(x, e) + b) * g,
+        ),
+        Mistake("`gain` and `bias` are exchanged", lambda x, g, b, e: _right(x, b, g, e)),
+        Mistake("the mean is not taken off", _with(centre=False)),
+        Mistake(
+            "that is RMSNorm: the mean is to be taken off, from x and before the squares",
+            lambda x, g, b, e: _norm(x, e, centre=False, squares=_mean_square(x)) * g + b,
+        ),
     ),
 )
 def layer_norm(x, gain, bias, epsilon):
@@ -73,78 +102,3 @@ def layer_norm(x, gain, bias, epsilon):
     mean = x.mean(axis=-1, keepdims=True)  # (..., C) → (..., 1)
     variance = x.var(axis=-1, keepdims=True)
     return (x - mean) / np.sqrt(variance + epsilon) * gain + bias
-
-
-def _right_backward(x, gain, grad):
-    x = Tensor(x, requires_grad=True)
-    library_layer_norm(x, Tensor(gain), Tensor(np.zeros_like(gain)), 1e-5).backward(grad)
-    return x.grad
-
-
-def _pieces(x, gain, grad):
-    """n, h, mean(h) and mean(h n) of the formula, and the deviation."""
-    n, deviation = _norm(x)
-    h = grad * gain
-    return n, h, h.mean(axis=-1, keepdims=True), (h * n).mean(axis=-1, keepdims=True), deviation
-
-
-@exercise(
-    "06.2",
-    "LayerNorm backward",
-    minutes=25,
-    difficulty="harder",
-    task="""
-Given the gradient of LayerNorm's result, write the gradient of `x` (ε = 1e-5). Moving one number of a position moves
-its mean and its variance, so it moves *all* numbers of that position.
-""",
-    hints=(
-        "Write n = (x - μ) / s with s = √(σ² + ε), and h = grad · gain: that is the gradient of n.",
-        "If μ and s were constants, the gradient of x would be h / s. Two terms are missing: one for μ, one for s.",
-        "dx = (h - mean(h) - n · mean(h · n)) / s, both means over the last axis.",
-    ),
-    next_thought="Add up dx of one position: what comes out, and why must it? (Move all of x by the same number.)",
-    cases=lambda: (
-        [arrays(0, (2, 4), (4,), (2, 4)), arrays(1, (2, 3, 5), (5,), (2, 3, 5))]
-        + [arrays(2, (2, 6), (6,), (2, 6), dtype="float32")]
-    ),
-    right=_right_backward,
-    forbids=("layer_norm", "LayerNorm", "native_layer_norm", "backward", "autograd"),
-    mistakes=(
-        Mistake(
-            "mean and variance are treated as constants: x moves them, too",
-            lambda *a: (lambda n, h, mean, along, s: h / s)(*_pieces(*a)),
-        ),
-        Mistake(
-            "the term of the variance is missing: n · mean(h · n)",
-            lambda *a: (lambda n, h, mean, along, s: (h - mean) / s)(*_pieces(*a)),
-        ),
-        Mistake(
-            "the term of the mean is missing: mean(h)",
-            lambda *a: (lambda n, h, mean, along, s: (h - n * along) / s)(*_pieces(*a)),
-        ),
-        Mistake(
-            "`gain` is missing: the gradient of n is grad · gain",
-            lambda x, gain, grad: _right_backward(x, gain * 0 + 1, grad),
-        ),
-        Mistake(
-            "the deviation is missing: divide by √(σ² + ε)",
-            lambda *a: (lambda n, h, mean, along, s: h - mean - n * along)(*_pieces(*a)),
-        ),
-        Mistake(
-            "the means of h and of h · n are over the last axis; these are sums",
-            lambda *a: (lambda n, h, mean, along, s: (h - n.shape[-1] * (mean + n * along)) / s)(*_pieces(*a)),
-        ),
-        Mistake(
-            "the means are over everything: each position is on its own, axis=-1",
-            lambda *a: (lambda n, h, mean, along, s: (h - h.mean() - n * (h * n).mean()) / s)(*_pieces(*a)),
-        ),
-    ),
-)
-def layer_norm_backward(x, gain, grad):
-    """The gradient of x (..., C), given that of (x - μ) / √(σ² + 1e-5) · gain + bias: (..., C)."""
-    scale = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
-    normed = (x - x.mean(axis=-1, keepdims=True)) * scale
-    h = grad * gain  # the gradient of normed
-    by_mean = h.mean(axis=-1, keepdims=True)
-    by_scale = normed * (h * normed).mean(axis=-1, keepdims=True)
-    return (h - by_mean - by_scale) * scale

@@ -13,14 +13,19 @@ def _right(x, grad):
     return x.grad
 
 
-def _pieces(x):
-    """n = x · s and s = 1 / √(mean(x²) + ε)."""
-    scale = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
-    return x * scale, scale
+def _with(formula=lambda g, n, s, by_n: s * (g - n * by_n), axis=-1, along=-1, e=1e-5):
+    """A wrong answer: another ``formula`` of g, n = x · s, s = 1 / √(mean(x²) + ε), mean(g · n); or other axes."""
+
+    def answer(x, grad):
+        s = 1 / np.sqrt((x * x).mean(axis=axis, keepdims=True) + e)
+        return formula(grad, x * s, s, (grad * x * s).mean(axis=along, keepdims=True))
+
+    return answer
 
 
-def _mean(x):
-    return x.mean(axis=-1, keepdims=True)
+_EVERYTHING = "the mean goes over everything: each position is on its own, axis=-1"
+_TIME = "the axis of the means: in (B, T, C) axis=1 is time, and the channels are the last, axis=-1"
+_BATCH = "the means are over the wrong axis: each position is on its own, axis=-1"
 
 
 @exercise(
@@ -34,8 +39,9 @@ gradient `grad` of n, write the gradient of `x`. Which of LayerNorm's three ways
 """,
     hints=(
         "Directly: x is multiplied by s. And through the length: when x changes, s changes, too.",
-        "LayerNorm's dx is s · (h - mean(h) - n · mean(h n)). Which of the terms came from the mean?",
-        "dx = s · (grad - n · mean(grad · n)), the mean over the last axis with keepdims=True.",
+        "LayerNorm's dx is s · (g - mean(g) - n · mean(g · n)). Which of the terms came from the mean?",
+        "dx = s · (g - n · mean(g · n)), the mean over the last axis with keepdims=True. There is no gain here, so g is"
+        " `grad` itself.",
     ),
     next_thought="Which gradient gives a `grad` that points in the direction of n itself? Why must it be (nearly) 0?",
     cases=lambda: [
@@ -47,35 +53,53 @@ gradient `grad` of n, write the gradient of `x`. Which of LayerNorm's three ways
     right=_right,
     forbids=("backward", "autograd"),
     mistakes=(
-        Mistake("the length is treated as a constant: it changes with x, too", lambda x, grad: grad * _pieces(x)[1]),
         Mistake(
-            "that is LayerNorm's: without a mean in the forward there is no mean(grad) in the backward",
-            lambda x, grad: _right(x, grad) - _mean(grad) * _pieces(x)[1],
+            "the length is treated as a constant: it changes with x, too",
+            _with(lambda g, n, s, by_n: s * g),
         ),
-        Mistake("the factor s is missing: 1 / √(mean(x²) + ε)", lambda x, grad: _right(x, grad) / _pieces(x)[1]),
         Mistake(
-            "a sum in place of the mean: mean(grad · n)",
-            lambda x, grad: _pieces(x)[1] * (grad - _pieces(x)[0] * _mean(grad * _pieces(x)[0]) * x.shape[-1]),
+            "that is LayerNorm's: without a mean in the forward there is no mean(g) in the backward",
+            _with(lambda g, n, s, by_n: s * (g - g.mean(axis=-1, keepdims=True) - n * by_n)),
+        ),
+        Mistake("the factor s is missing: s = 1 / √(mean(x²) + ε)", _with(lambda g, n, s, by_n: g - n * by_n)),
+        Mistake(
+            "divided by s, which is 1 / √(mean(x²) + ε) already: times s",
+            _with(lambda g, n, s, by_n: (g - n * by_n) / s),
+        ),
+        Mistake(
+            "a sum in place of the mean: mean(g · n)",
+            _with(lambda g, n, s, by_n: s * (g - n * by_n * n.shape[-1])),
+        ),
+        Mistake(
+            "the n in front of mean(g · n) is missing: each number gets its own share",
+            _with(lambda g, n, s, by_n: s * (g - by_n)),
         ),
         Mistake(
             "`x` stands where its normalised form n belongs: n = x · s",
-            lambda x, grad: _pieces(x)[1] * (grad - x * _mean(grad * x)),
+            _with(lambda g, n, s, by_n: s * (g - n / s * by_n / s)),
         ),
         Mistake(
             "the sign: the way through the length makes the gradient smaller",
-            lambda x, grad: 2 * grad * _pieces(x)[1] - _right(x, grad),
+            _with(lambda g, n, s, by_n: s * (g + n * by_n)),
         ),
         Mistake(
-            "the mean goes over everything: each position is on its own",
-            lambda x, grad: _pieces(x)[1] * (grad - _pieces(x)[0] * (grad * _pieces(x)[0]).mean()),
+            "the ε is missing: s = 1 / √(mean(x²) + ε), ε = 1e-5",
+            _with(e=0),
         ),
+        Mistake(_EVERYTHING, _with(along=None)),
+        Mistake(_EVERYTHING, _with(axis=None, along=None)),
+        Mistake(_BATCH, _with(axis=0, along=0)),
+        Mistake(_BATCH, _with(along=0)),
+        Mistake(_TIME, _with(axis=1, along=1)),
+        Mistake(_TIME, _with(along=1)),
+        Mistake(_TIME, _with(axis=1)),
     ),
 )
 def rms_norm_backward(x, grad):
     """The gradient of x, given that of x / √(mean(x²) + 1e-5) over the last axis: an array of the shape of x."""
-    scale = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
-    normed = x * scale
-    return scale * (grad - normed * (grad * normed).mean(axis=-1, keepdims=True))
+    s = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
+    n = x * s
+    return s * (grad - n * (grad * n).mean(axis=-1, keepdims=True))
 
 
 which_learns = question(
@@ -84,9 +108,9 @@ which_learns = question(
     minutes=6,
     difficulty="middle",
     task="""
-Predict, before you look at the experiment: twelve layers, the high rate 0.012, 250 steps. Which of these three learn
-more than how frequent each word is: post-norm without warm-up, post-norm with warm-up, pre-norm without warm-up? Give a
-list of three truth values.
+Without looking back at the experiment: twelve layers, the high rate 0.012, 250 steps. Which of these three learn more
+than how frequent each word is: post-norm without warm-up, post-norm with warm-up, pre-norm without warm-up? Give a list
+of three truth values, and say to yourself why.
 """,
     hints=(
         "Where does the LayerNorm stand on the road of the residual stream, and where does nothing stand on it?",
@@ -107,6 +131,10 @@ list of three truth values.
         Mistake(
             "nothing stands on the road of pre-norm: it learns from the first step on",
             when=lambda got, want, case: not got[0] and got[1] and not got[2],
+        ),
+        Mistake(
+            "a warm-up is what post-norm needs: it learns with one, and does not without",
+            when=lambda got, want, case: got[0] and not got[1] and got[2],
         ),
         Mistake(
             "the other way round: which of the two leaves the road free?",

@@ -98,5 +98,8 @@ def _marked(text):
 
 
 def _sentence(text):
-    """With a capital letter and a full stop."""
-    return text and text[0].upper() + text[1:].rstrip(".") + "."
+    """With a capital letter, and a full stop where no other mark ends it."""
+    if not text:
+        return text
+    text = text[0].upper() + text[1:].rstrip(".")
+    return text if text.endswith(("?", "!", "…")) else text + "."

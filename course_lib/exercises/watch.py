@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .compare import plain
+from .remedies import remedy
+from .words import plain
 
 LIBRARIES = {"course_lib", "numpy", "scipy", "torch"}
 # Instructions of a body with nothing in it: `pass`, a docstring, `...`, or a lone `return`.
@@ -117,9 +118,11 @@ def describe(error, function):
     """A sentence about an exception in the learner's function, with the line of the cell where it happened."""
     message = str(error).strip().splitlines()
     sentence = f"Your function stopped with {type(error).__name__}" + (f": {message[0].rstrip('.')}" if message else "")
+    sentence += remedy(str(error))
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if not lines:
         return sentence
     text = linecache.getline(file, lines[-1].lineno).strip()
-    return f"{sentence}. That was line {lines[-1].lineno} of the cell" + (f": {text}" if text else "")
+    stop = "" if sentence.endswith(("?", "!")) else "."
+    return f"{sentence}{stop} That was line {lines[-1].lineno} of the cell" + (f": {text}" if text else "")

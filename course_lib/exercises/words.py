@@ -1,0 +1,41 @@
+"""Values in a few words, for the sentences of a verdict."""
+
+import numpy as np
+
+
+def plain(value):
+    """A tensor of either track as its array; anything else as it is."""
+    return value.detach().numpy() if hasattr(value, "detach") else value
+
+
+def kind(value):
+    """The kind of a value, with its article."""
+    if value is None:
+        return "None"
+    module = type(value).__module__.split(".")[0]
+    name = "torch.Tensor" if module == "torch" else "NumPy array" if type(value) is np.ndarray else type(value).__name__
+    return ("an " if name[0] in "aeioAEIO" else "a ") + name
+
+
+def number(value, digits=4):
+    """A number short enough to read: True, 3, 0.25, 1.234e-05."""
+    value = value.item() if hasattr(value, "item") else value
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def two_numbers(one, other):
+    """Two different numbers in words that differ: with as many digits as that takes."""
+    pairs = ((number(one, digits), number(other, digits)) for digits in (4, 6, 8, 10, 12, 17))
+    return next((pair for pair in pairs if pair[0] != pair[1]), (number(one), number(other)))
+
+
+def brief(name, value):
+    """An argument of a case in a few words: its value if small, else its shape."""
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
+        return f"{name} of shapes {', '.join(str(tuple(v.shape)) for v in value)}"
+    if getattr(value, "ndim", 0) == 0:
+        return f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {number(value)}"
+    array = np.asarray(plain(value))
+    if array.size <= 8 and array.ndim == 1:
+        return f"{name} = [{', '.join(map(number, array))}]"
+    return f"{name} of shape {array.shape}" + (", float32" if array.dtype == np.float32 else "")
