@@ -196,8 +196,14 @@ def main():
     dist.init_process_group("gloo")
     try:
         run(options, dist.get_rank(), dist.get_world_size())
+        dist.barrier()  # nobody leaves while another still waits for an answer
     finally:
         dist.destroy_process_group()
+    # Threads of gloo may hold tensors a moment longer. Released while the interpreter shuts down, they abort the
+    # process (PyTorch pull request 179291); so it ends here, with everything written.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
