@@ -15,6 +15,8 @@ import time
 
 import numpy as np
 
+from .bench import _at_least_one
+
 VOCABULARY, WIDTH, LAYERS, HEADS = 65, 128, 4, 4
 STEPS = 48  # without a cache: so many steps are measured, evenly spread over the lengths 1 to T
 
@@ -73,13 +75,6 @@ def report(contexts, rounds, threads):
         for track in ("numpy", "torch"):
             cached, plain = measure(track, context, rounds)
             print(f"{context:7}   {track:5}   {cached:10.0f}   {plain:7.0f}   {cached / plain:5.1f}", flush=True)
-
-
-def _at_least_one(text):
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!a} is not a number from 1 on")
-    return number
 
 
 def main():

@@ -308,3 +308,11 @@ def test_T04_weights_shown_are_before_dropout_in_any_mode():
     assert Reader.model.training, "the mode is restored"
     np.testing.assert_allclose(shown.weights.sum(-1), 1, atol=1e-6)
     assert shown.weights.max() <= 1
+
+
+def test_a_view_of_weights_that_differ_between_machines_says_no_number():
+    texts = {
+        repr(attention_view([[1, 0], [weight, 1 - weight]], ["a", "b"], head=0, trained_here=True))
+        for weight in (0.25, 0.5)
+    }
+    assert texts == {"AttentionView(1 layer, 1 head, 2 queries, 2 keys; of a model trained in this run)"}

@@ -28,6 +28,7 @@ def attention_view(
     queries=None,
     keys=None,
     scale=None,
+    trained_here=False,
     **choices,
 ):
     """Show attention weights: all heads small, one large, with the exact numbers of whatever is pointed at.
@@ -39,6 +40,8 @@ def attention_view(
     bar; weights are checked against (0, 1), for scores give limits of their own, or None for the smallest and largest.
     queries (…, T_q, D), keys (…, T_k, D) and scale (1/√D when None): the view then also shows q · k and the scaled,
     masked scores, and for a cell the products that its score is the sum of.
+    trained_here: the weights come from a training in this notebook, so they differ a little from machine to machine;
+    what the view says of itself as text then leaves the numbers out.
     choices: any trait of AttentionView, `query=3, mode="arcs"`.
     Raises ValueError, naming the numbers, for shapes that do not fit the tokens, values that are not finite, weights
     outside 0 … 1, and weight on a cell that is not allowed. Warns of rows that do not sum to 1.
@@ -56,6 +59,7 @@ def attention_view(
         queries=queries,
         keys=keys,
         scale=scale,
+        trained_here=trained_here,
         layer=layer,
         head=head,
         **choices,

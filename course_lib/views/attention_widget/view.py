@@ -47,6 +47,7 @@ class AttentionView(Words, anywidget.AnyWidget):
     solo = traitlets.Bool(False).tag(sync=True)
     content = traitlets.Dict().tag(sync=True)  # tokens, sizes and packed weights, in one trait: they change together
     weights = None
+    trained_here = False
 
     def __init__(
         self,
@@ -60,9 +61,10 @@ class AttentionView(Words, anywidget.AnyWidget):
         queries=None,
         keys=None,
         scale=None,
+        trained_here=False,
         **choices,
     ):
-        self.caption = None if title is None else str(title)
+        self.caption, self.trained_here = None if title is None else str(title), trained_here
         super().__init__()
         opening = choices.get("layer", 0)  # the layer to send first
         self._load(weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, opening)

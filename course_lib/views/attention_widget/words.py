@@ -88,6 +88,8 @@ class Words:
         counts = ", ".join(
             _counted(n, word) for n, word in zip(self.weights.shape, ("layer", "head", "query", "key"), strict=True)
         )
+        if self.trained_here:  # another processor gives other numbers, and perhaps another head
+            return f"{type(self).__name__}({counts}; of a model trained in this run)"
         matrix, mask = self._matrix().astype(np.float64), self._mask()
         most = matrix.max(axis=-1) if mask is None else np.where(mask, matrix, -np.inf).max(axis=-1)[mask.any(axis=-1)]
         most = most if most.size else np.zeros(1)
