@@ -53,6 +53,8 @@ def main():
     chosen.outdir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(chosen.notebook, folder)
+        if (pictures := chosen.notebook.parent / "pictures").is_dir():  # what the text shows
+            shutil.copytree(pictures, Path(folder) / "pictures")
         with lab.running_lab(folder) as server, lab.chromium() as browser:
             page = lab.open_notebook(browser, server, chosen.notebook.name, width=WIDTH, height=HEIGHT)
             lab.command(page, "application:toggle-left-area")
