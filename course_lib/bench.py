@@ -141,21 +141,28 @@ def floor_step(system):
     return lambda: sum(1 for _ in step())  # how many products
 
 
-def measure(system, rounds=15, seconds=0.15, warmup=30):
-    """Median milliseconds per step of each kind, the kinds taking turns; a turn lasts at least ``seconds``."""
+def measure(system, rounds=15, seconds=0.15, settle=0.1):
+    """Median milliseconds per step of each kind, the kinds taking turns of at least ``seconds``.
+
+    A turn begins with steps that are not timed, for ``settle`` seconds: the threads of the library whose turn ends keep
+    a core busy for a while, waiting for more work, and whoever comes next would pay for it.
+    """
     steps = {kind: build(system, kind) for kind in KINDS}
     times = {kind: [] for kind in steps}
-    for step in steps.values():
-        for _ in range(warmup):
-            step()
     for _ in range(rounds):
         for kind, step in steps.items():
-            start, count = time.perf_counter(), 0
-            while count == 0 or time.perf_counter() - start < seconds:
-                step()
-                count += 1
-            times[kind].append(1000 * (time.perf_counter() - start) / count)
+            _run(step, settle)
+            times[kind].append(_run(step, seconds))
     return {kind: statistics.median(values) for kind, values in times.items()}
+
+
+def _run(step, seconds):
+    """Milliseconds per step, over at least one step and ``seconds``."""
+    start, count = time.perf_counter(), 0
+    while count == 0 or time.perf_counter() - start < seconds:
+        step()
+        count += 1
+    return 1000 * (time.perf_counter() - start) / count
 
 
 def report(threads, rounds, names):

@@ -68,5 +68,22 @@ def test_verdicts(monkeypatch, capsys):
 
 
 def test_measure_times_each_kind():
-    ms = bench.measure(bench.SYSTEMS["C"], rounds=1, seconds=0, warmup=0)
+    ms = bench.measure(bench.SYSTEMS["C"], rounds=1, seconds=0, settle=0)
     assert list(ms) == list(bench.KINDS) and all(value > 0 for value in ms.values())
+
+
+def test_a_turn_does_not_pay_for_the_one_before(monkeypatch):
+    """The first tenth of a second after a change of turn is slow, whoever it is: none of it may be in the figures."""
+    now, turn = [0.0], [None, 0.0]  # the clock; whose turn it is and since when
+
+    def build(system, kind):
+        def step():
+            if turn[0] != kind:
+                turn[:] = kind, now[0]
+            now[0] += 0.02 if now[0] - turn[1] < 0.1 else 0.001
+
+        return step
+
+    monkeypatch.setattr(bench, "build", build)
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now[0])
+    assert bench.measure(bench.SYSTEMS["C"], rounds=3) == pytest.approx(dict.fromkeys(bench.KINDS, 1.0))
