@@ -84,7 +84,8 @@ def from_gpt2_state(arrays, heads=None, dtype="float32"):
     ]
     if wrong:
         more = f"; and {len(wrong) - 10} more" if len(wrong) > 10 else ""
-        raise ValueError(f"these weights are no GPT-2 of {layers} layers: {'; '.join(wrong[:10])}{more}")
+        blocks = "one block" if layers == 1 else f"{layers} blocks"
+        raise ValueError(f"these weights are no GPT-2 of {blocks}: {'; '.join(wrong[:10])}{more}")
     state = {ours: arrays[theirs] for theirs, ours in _names(layers).items()}
     for i in range(layers):
         for kind in ("weight", "bias"):

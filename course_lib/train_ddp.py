@@ -95,7 +95,7 @@ def run(options, rank, world):
         limit = {"float32": 1e-4, "float64": 1e-10}[options.dtype]
         if not difference <= limit * largest:
             raise ArithmeticError(f"gradients of {world} processes and of one differ by {difference:g} of {largest:g}")
-        say(f"gradients of {world} processes and of one: equal to {limit:.0e} of the largest, ~{largest:.2f}")
+        say(f"gradients of {world} processes and of one differ by less than {limit:.0e} of the largest, ~{largest:.2f}")
 
     def after_step(steps):
         if rank == 0 and options.save_every and (done + steps) % options.save_every == 0:

@@ -154,7 +154,7 @@ def test_files_that_do_not_fit(tmp_path):
         load_gpt2(tmp_path, "jax")
     arrays = checkpoint()
     missing = {k: v for k, v in arrays.items() if k != "h.1.mlp.c_fc.bias"}
-    with pytest.raises(ValueError, match=r"model.safetensors: .*2 layers: h.1.mlp.c_fc.bias is missing$"):
+    with pytest.raises(ValueError, match=r"model.safetensors: .*2 blocks: h.1.mlp.c_fc.bias is missing$"):
         load_gpt2(folder_with(tmp_path, missing))
     with pytest.raises(ValueError, match="h.0.attn.c_bias is unknown$"):
         load_gpt2(folder_with(tmp_path, arrays | {"h.0.attn.c_bias": np.zeros(3)}))

@@ -26,13 +26,16 @@ def draw_lines(ax, lines, x=None):
             markersize=4.5,
         )
     if len(lines) > 1 or "" not in lines:
-        _as_they_are(ax.legend(**({} if len(lines) < 5 else {"ncols": 2})))
+        _legend(ax, "best")
 
 
-def _as_they_are(legend):
-    """A `$` in a legend is a dollar, not the start of a formula."""
+def _legend(ax, place):
+    """The legend at `place`; with so many entries that it would lie on the lines, above the axes."""
+    entries = ax.get_legend_handles_labels()
+    many = len(entries[1]) > 3
+    legend = ax.figure.legend(*entries, loc="outside upper left", ncols=3) if many else ax.legend(loc=place)
     for text in legend.get_texts():
-        text.set_parse_math(False)
+        text.set_parse_math(False)  # a `$` is a dollar, not the start of a formula
 
 
 def plot_lines(
@@ -86,7 +89,7 @@ def draw_losses(ax, losses, floor=None, smooth=None):
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     if floor is not None or (losses and (len(losses) > 1 or "" not in losses)):
         # "best" looks at every point: for long runs, which fall, the corner that is free anyway
-        _as_they_are(ax.legend(loc="best" if longest <= 1000 else "upper right"))
+        _legend(ax, "best" if longest <= 1000 else "upper right")
 
 
 def thinned(x, y, most=2000):
