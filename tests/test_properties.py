@@ -23,7 +23,7 @@ GPTS = [
     {"wiring": "plain", "dropout": 0.3},
     {"tied": True, "residual_scaled": True, "activation": "gelu", "dropout": 0.3},
     {"tied": True, "wiring": "post", "positions": False, "activation": "none", "dropout": 0.3},
-    {"tied": True, "wiring": "residual"},
+    {"tied": True, "wiring": "residual", "attention_bias": True},
 ]
 every_gpt = pytest.mark.parametrize("options", GPTS, ids=str)
 
@@ -61,6 +61,22 @@ def test_M08_no_position_sees_a_later_one(track, options, training):
         after = logits(changed)
         np.testing.assert_array_equal(after[:, :k], before[:, :k], err_msg=f"a position before {k} saw it")
         assert training or (np.abs(after[:, k] - before[:, k]).max(-1) > 1e-9).all(), f"{k} does not see itself"
+
+
+@both_tracks
+@every_gpt
+def test_T01_heads_put_side_by_side_again_are_what_was_cut(track, options):
+    """In every layer of the model: merge(split(x)) = x, and so for query, key and value, which are cut together."""
+    F, model = track.F, gpt(track, options)
+    x = track.constant(np.random.default_rng(0).standard_normal((2, T, 12)))
+    for block in model.blocks:
+        layer = block.attention.layer
+        np.testing.assert_array_equal(array(F.merge_heads(F.split_heads(x, layer.heads))), array(x))
+        layers = (layer.query, layer.key, layer.value)
+        pieces = F.linear_heads(x, [f.weight for f in layers], [f.bias for f in layers], layer.heads)
+        for f, piece in zip(layers, pieces, strict=True):
+            assert tuple(piece.shape) == (2, 3, T, 4)
+            assert_close(F.merge_heads(piece), array(f(x)), 1e-12)
 
 
 @both_tracks
