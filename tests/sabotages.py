@@ -250,7 +250,7 @@ LIBRARY = {
         "list(itertools.islice(batches, size + 1))",
         "training",
     ),
-    "the step before the clipping": (
+    "one more step, before the clipping": (
         "course_lib/training/trainer.py",
         "    norm = optimizer.clip_grad_norm(",
         "    optimizer.step()\n    norm = optimizer.clip_grad_norm(",
