@@ -280,6 +280,12 @@ LIBRARY = {
         "if False:",
         "properties",
     ),
+    "the schedule begins anew at a resume": (
+        "course_lib/training/checkpoint.py",
+        'about.get("history") and',
+        "None and",
+        "properties",
+    ),
     "a tied weight counted twice": ("course_lib/summary.py", "0 if again else prod", "prod", "summary"),
     "the floor looks at one token only": ("course_lib/text/floor.py", "x[:, :t]", "x[:, t - 1 : t]", "reproduce"),
     "reproduce forgets a verdict": (
