@@ -68,6 +68,12 @@ LIBRARY = {
         "torch.tril(torch.ones(size, size, dtype=torch.bool), 1)",
         "functional",
     ),
+    "torch heads of query, key and value in another order": (
+        TORCH + "functional.py",
+        "return pieces.permute(2, 0, 3, 1, 4).contiguous().unbind(0)",
+        "return pieces.permute(2, 0, 3, 1, 4).flip(2).contiguous().unbind(0)",
+        "properties",
+    ),
     "heads split by a bare reshape": (
         NUMPY + "functional.py",
         HEADS,
@@ -208,6 +214,12 @@ LIBRARY = {
         "ids[-1:] if cache.length else ids[:-1] or ids",
         "generation",
     ),
+    "sampling: the model sees the first tokens": (
+        "course_lib/generation.py",
+        "np.array([ids[-model.context :]])",
+        "np.array([ids[: model.context]])",
+        "generation",
+    ),
     "streaming: the stop button gets through": (
         "course_lib/generation.py",
         "except KeyboardInterrupt:",
@@ -238,6 +250,18 @@ LIBRARY = {
         "list(itertools.islice(batches, size + 1))",
         "training",
     ),
+    "one more step, before the clipping": (
+        "course_lib/training/trainer.py",
+        "    norm = optimizer.clip_grad_norm(",
+        "    optimizer.step()\n    norm = optimizer.clip_grad_norm(",
+        "training",
+    ),
+    "tokens per second are batches": (
+        "course_lib/training/trainer.py",
+        "tokens += sum(np.size(y) for _, y in group)",
+        "tokens += len(group)",
+        "training",
+    ),
     "rate 0 at the first step": (
         "course_lib/training/schedule.py",
         "(step + 1) / (self.warmup + 1)",
@@ -256,6 +280,12 @@ LIBRARY = {
         "if False:",
         "properties",
     ),
+    "the schedule begins anew at a resume": (
+        "course_lib/training/checkpoint.py",
+        'about.get("history") and',
+        "None and",
+        "properties",
+    ),
     "a tied weight counted twice": ("course_lib/summary.py", "0 if again else prod", "prod", "summary"),
     "the floor looks at one token only": ("course_lib/text/floor.py", "x[:, :t]", "x[:, t - 1 : t]", "reproduce"),
     "reproduce forgets a verdict": (
@@ -263,6 +293,24 @@ LIBRARY = {
         "return bool(holds)",
         "return True",
         "reproduce",
+    ),
+    "a recipe that forgets to clip": (
+        "course_lib/recipes.py",
+        "clip=self.clip, **options",
+        "clip=None, **options",
+        "reproduce",
+    ),
+    "a recipe whose validation windows overlap": (
+        "course_lib/recipes.py",
+        "*windows(validation_ids, context, stride=context)",
+        "*windows(validation_ids, context)",
+        "reproduce",
+    ),
+    "a rung measured on overlapping windows": (
+        "course_lib/ladder.py",
+        "windows(validation_ids, self.context, stride=self.context)",
+        "windows(validation_ids, self.context)",
+        "ladder",
     ),
     "a rung with another wiring": (
         "course_lib/ladder.py",

@@ -15,7 +15,7 @@ from track_tools import NUMPY, TORCH, assert_same, both_tracks
 from course_lib.config import FirstGPTConfig, GPTConfig
 from course_lib.generation import generate
 from course_lib.text import Batches, CharTokenizer, WordTokenizer, load_corpus
-from course_lib.training import WarmupCosine, load_checkpoint, save_checkpoint, train
+from course_lib.training import History, WarmupCosine, load_checkpoint, save_checkpoint, train
 
 TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
 IDS = TOKENIZER.encode(load_corpus("hello").text)
@@ -101,6 +101,19 @@ def test_O15_also_when_the_track_changes_half_way(tracks, tmp_path):
     np.testing.assert_allclose(losses, whole, rtol=1e-10)
     for name, value in state.items():
         assert_same(value, expected[name], name)
+
+
+@both_tracks
+@pytest.mark.parametrize("evaluations", [[], [(1, 2.5), (3, 2.25)]])
+def test_O15_the_history_is_kept_as_plain_numbers(track, evaluations, tmp_path):
+    """The schedule goes on at its step: with plain descent, too, whose optimiser counts nothing."""
+    history = History([3.0, 2.5, 0.1], [0.1] * 3, [1.0, 2.0, 3.0], evaluations, seconds=1.5, stopped=True)
+    save_checkpoint(tmp_path / "w", gpt(track), TOKENIZER, history=history)
+    found = load_checkpoint(tmp_path / "w", track.name).history
+    assert found == history and found.steps == 3
+    assert all(type(value) is float for row in (found.losses, found.rates, found.norms) for value in row)
+    assert all((type(step), type(loss)) == (int, float) for step, loss in found.evaluations)
+    assert load_checkpoint("market-gpt", track.name).history is None  # written before there was one
 
 
 @both_tracks

@@ -353,7 +353,7 @@ def test_idiomatic_conveniences():
 
 
 # ------------------------------------------------------------------ positions
-def test_positions_of_an_odd_width():
+def test_P01_positions_of_an_odd_width():
     table = sinusoidal_positions(4, 5)
     assert table.dtype == np.float32
     assert table.shape == (4, 5)

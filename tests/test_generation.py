@@ -115,10 +115,14 @@ def test_G04_the_model_sees_its_context_and_the_text_stays_whole(track, kind):
         "FirstGPT": lambda: track.models.FirstGPT(FirstGPTConfig(V, context=8, width=8, layers=1)),
         "Bigram": lambda: track.models.Bigram(V),
     }[kind.split()[0]]()
-    prompt = "learns language hell"  # its first and its last eight characters differ
+    prompt = "transformer learns l"
     text = write(model, TOKENIZER, prompt, 3, temperature=0)
     assert len(text) == 23 and text.startswith(prompt)
     assert text[20] == write(model, TOKENIZER, prompt[-8:], 1, temperature=0)[-1]
+    ids = TOKENIZER.encode(prompt).tolist()
+    seen = generation.next_logits(model, ids)
+    np.testing.assert_array_equal(seen, generation.next_logits(model, ids[-8:]))
+    assert not np.array_equal(seen, generation.next_logits(model, ids[:8])), "the first tokens would do as well"
     assert len(write(model, TOKENIZER, "h", 30)) == 31
 
 

@@ -11,7 +11,8 @@ from track_tools import assert_same, both_tracks
 
 from course_lib import ladder as ladders
 from course_lib.ladder import PICTURES, RUNGS, Ladder, in_words, measured
-from course_lib.text import load_corpus
+from course_lib.recipes import token_losses
+from course_lib.text import CharTokenizer, load_corpus
 from course_lib.views.ladder import draw_ladder
 
 TEXT = load_corpus("market").text[:5000]
@@ -34,6 +35,18 @@ def test_both_tracks_begin_a_rung_with_the_same_weights(key):
     one, other = (Ladder(TEXT).model(key, track).state() for track in ("numpy", "torch"))
     for name, value in one.items():
         assert_same(value, other[name], name)
+
+
+@both_tracks
+def test_the_figure_of_a_rung_is_the_loss_of_the_whole_validation_part(track):
+    """Every token of it counts once; of the rest, which fills no window, none."""
+    ladder = Ladder(TEXT, steps=2, batch_size=2, context=8, width=8)
+    model, history, loss = ladder.climb("causal", track.name, progress=False)
+    ids = CharTokenizer.from_text(TEXT).encode(TEXT)[4500:]
+    starts = range(0, len(ids) - 8, 8)
+    x, y = (np.stack([ids[i + shift : i + shift + 8] for i in starts]) for shift in (0, 1))
+    assert len(x) == 62 and loss == pytest.approx(token_losses(model, x, y).mean(), rel=1e-5)
+    assert history.norms and history.steps == 2
 
 
 def test_one_change_a_rung():

@@ -180,9 +180,10 @@ def test_initial_schemes(scheme, matrix, table, bias):
         Initial(0, "big")
 
 
-def test_N06_matrices_that_write_into_the_residual_path_start_smaller():
+@both_tracks
+def test_N06_matrices_that_write_into_the_residual_path_start_smaller(track):
     config = GPTConfig(17, width=128, heads=4, layers=12, residual_scaled=True)
-    state = NUMPY.models.GPT(config).state()
+    state = track.models.GPT(config).state()
     small = {name for name, value in state.items() if value.ndim == 2 and value.std() < 0.01}
     assert small == {
         name for name in state if name.endswith(("attention.layer.output.weight", "mlp.layer.outer.weight"))
@@ -191,7 +192,7 @@ def test_N06_matrices_that_write_into_the_residual_path_start_smaller():
     for name, value in state.items():
         if value.ndim == 2:
             assert value.std() == pytest.approx(0.0040825 if name in small else 0.02, rel=0.05), name
-    plain = NUMPY.models.GPT(GPTConfig(17, width=128, layers=12)).state()
+    plain = track.models.GPT(GPTConfig(17, width=128, layers=12)).state()
     assert min(value.std() for value in plain.values() if value.ndim == 2) > 0.018
 
 

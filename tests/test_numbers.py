@@ -146,7 +146,7 @@ def test_split():
 
 
 # ------------------------------------------------------------------ pairs
-def test_shift():
+def test_G08_shift():
     inputs, labels = shift(np.array([[1, 8, 9, 2]]))
     assert (inputs.tolist(), labels.tolist()) == ([[1, 8, 9]], [[8, 9, 2]])
     with pytest.raises(ValueError, match=r"at least 2 ids.*\(3, 1\)"):
@@ -228,7 +228,7 @@ def test_numbers_up_to_99_are_learnt(track):
 
 
 @both_tracks
-def test_fresh_random_targets_cannot_be_learnt(track):
+def test_G08_fresh_random_targets_cannot_be_learnt(track):
     """A decoder that saw its own label would get far below ln V on targets that nobody can know."""
     rng = np.random.default_rng(0)
     model = small_recipe(width=16, layers=1, inner=32).model(track.name, seed=0)

@@ -23,7 +23,7 @@ GPTS = [
     {"wiring": "plain", "dropout": 0.3},
     {"tied": True, "residual_scaled": True, "activation": "gelu", "dropout": 0.3},
     {"tied": True, "wiring": "post", "positions": False, "activation": "none", "dropout": 0.3},
-    {"tied": True, "wiring": "residual"},
+    {"tied": True, "wiring": "residual", "attention_bias": True},
 ]
 every_gpt = pytest.mark.parametrize("options", GPTS, ids=str)
 
@@ -61,6 +61,22 @@ def test_M08_no_position_sees_a_later_one(track, options, training):
         after = logits(changed)
         np.testing.assert_array_equal(after[:, :k], before[:, :k], err_msg=f"a position before {k} saw it")
         assert training or (np.abs(after[:, k] - before[:, k]).max(-1) > 1e-9).all(), f"{k} does not see itself"
+
+
+@both_tracks
+@every_gpt
+def test_T01_heads_put_side_by_side_again_are_what_was_cut(track, options):
+    """In every layer of the model: merge(split(x)) = x, and so for query, key and value, which are cut together."""
+    F, model = track.F, gpt(track, options)
+    x = track.constant(np.random.default_rng(0).standard_normal((2, T, 12)))
+    for block in model.blocks:
+        layer = block.attention.layer
+        np.testing.assert_array_equal(array(F.merge_heads(F.split_heads(x, layer.heads))), array(x))
+        layers = (layer.query, layer.key, layer.value)
+        pieces = F.linear_heads(x, [f.weight for f in layers], [f.bias for f in layers], layer.heads)
+        for f, piece in zip(layers, pieces, strict=True):
+            assert tuple(piece.shape) == (2, 3, T, 4)
+            assert_close(F.merge_heads(piece), array(f(x)), 1e-12)
 
 
 @both_tracks
@@ -133,11 +149,11 @@ def test_O15_n_and_n_steps_are_2n_steps_across_a_file(track, options, tmp_path):
     model, batches = gpt(track, options, dtype="float32"), Batches(IDS, T, 4, seed=3)
     optimizer = track.optim.AdamW(model.parameters(), 0.5)
     history = run(model, optimizer, batches, 3)
-    save_checkpoint(tmp_path / "half", model, TOKENIZER, optimizer, batches)
+    save_checkpoint(tmp_path / "half", model, TOKENIZER, optimizer, batches, history=history)
     found, batches = load_checkpoint(tmp_path / "half", track.name), Batches(IDS, T, 4, seed=99)
     optimizer = track.optim.AdamW(found.model.parameters(), 9.0)
     optimizer.load_state(found.optimizer_state)
     batches.load_state(found.batches_state)
-    run(found.model, optimizer, batches, 3, history)
-    assert history.losses == whole.losses and history.norms == whole.norms
+    history = run(found.model, optimizer, batches, 3, found.history)  # nothing but the file is needed
+    assert history.rates == whole.rates and history.losses == whole.losses and history.norms == whole.norms
     assert_states_equal(found.model.state(), expected)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from track_tools import both_tracks
 
+from course_lib import recipes
 from course_lib.config import GPTConfig
 from course_lib.recipes import SMALL_CHANGES, SMALL_RECIPE, SMALL_TRIED
 from course_lib.reproduce import LINES, largest_difference, train_system_c, trajectory
 from course_lib.text import CharTokenizer, load_corpus, loss_floor, windows
+from course_lib.training import WarmupCosine
 
 command, small, system_a, system_c, trajectories = (
     importlib.import_module(f"course_lib.reproduce.{name}")
@@ -93,6 +95,30 @@ def test_the_small_recipe_trains_for_some_steps(track):
     model = SMALL_RECIPE.model(track.name, data)
     history = SMALL_RECIPE.train(track.name, model, data, steps=3, progress=False)
     assert abs(history.losses[0] - math.log(len(data.tokenizer))) < 0.1 and history.losses[2] < history.losses[0]
+
+
+def test_the_small_loss_is_that_of_the_whole_validation_part():
+    """Windows of 64 side by side over the last tenth of the text: every target once, but for a rest below 64."""
+    text = load_corpus("market").text[:4000]
+    data = SMALL_RECIPE.data(text)
+    ids = data.tokenizer.encode(text)
+    assert len(data.train_ids) == 3600 and data.x.shape == data.y.shape == (6, 64)
+    np.testing.assert_array_equal(data.x.ravel(), ids[3600 : 3600 + 384])
+    np.testing.assert_array_equal(data.y.ravel(), ids[3601 : 3601 + 384])
+
+
+@both_tracks
+def test_a_recipe_trains_as_it_says(track, monkeypatch):
+    data, seen = SMALL_RECIPE.data(load_corpus("market").text[:4000]), []
+    monkeypatch.setattr(recipes, "train", lambda *what, **how: seen.append((*what, how)))
+    model = SMALL_RECIPE.model(track.name, data)
+    SMALL_RECIPE.train(track.name, model, data, seed=7, progress=False)
+    ((trained, optimizer, batches, steps, how),) = seen
+    assert trained is model and type(optimizer) is track.optim.AdamW and steps == 2000
+    assert (optimizer.betas, optimizer.weight_decay) == ((0.9, 0.95), 0.1)
+    assert how == {"schedule": WarmupCosine(6e-3, 100, 2000, 0.0), "clip": 1.0, "progress": False}
+    assert next(batches)[0].shape == (12, 64) and batches.x.max() < len(data.tokenizer)
+    np.testing.assert_array_equal(batches.x[:, 0], data.train_ids[:-64])
 
 
 def test_largest_difference():

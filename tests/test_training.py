@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from course_lib.config import GPTConfig
 from course_lib.generation import generate
 from course_lib.recipes import token_losses
 from course_lib.text import Batches, CharTokenizer, load_corpus, sequential_batches, windows
-from course_lib.training import History, WarmupCosine, evaluate, train
+from course_lib.training import History, WarmupCosine, evaluate, train, trainer
 
 TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
 IDS = TOKENIZER.encode(load_corpus("hello").text)
@@ -199,12 +200,15 @@ def test_O07_the_first_rate_is_positive_and_the_peak_exact():
 @both_tracks
 def test_O06_every_step_is_clipped_and_the_peak_is_the_schedules(track):
     seen = []
+
+    class Watched(track.optim.SGD):
+        def step(self):
+            seen.append(float(np.linalg.norm(array(self.flat.grad))))
+            super().step()
+
     model = gpt(track, initial="uniform")
-    optimizer = track.optim.SGD(model.parameters(), 77.0)
-    history, *_ = run(
-        track, 7, model, optimizer, schedule=WarmupCosine(3e-4, 3, 7), clip=0.1,
-        after_step=lambda step: seen.append(float(np.linalg.norm(array(optimizer.flat.grad)))),
-    )  # fmt: skip
+    optimizer = Watched(model.parameters(), 77.0)
+    history, *_ = run(track, 7, model, optimizer, schedule=WarmupCosine(3e-4, 3, 7), clip=0.1)
     assert len(seen) == 7 and max(seen) <= 0.1 * (1 + 1e-6)
     assert min(history.norms) > 0.1  # those before clipping
     assert max(history.rates) == history.rates[3] == 3e-4
@@ -324,12 +328,20 @@ def test_a_step_of_batches_with_all_targets_ignored_is_refused(track):
         run(track, 1, batches=[nothing, nothing], accumulate=2)
 
 
-def test_the_bar_shows_steps_remaining_time_loss_and_tokens_per_second(capsys):
-    model = gpt(NUMPY)
-    slowly = {"after_step": lambda step: time.sleep(0.6)}  # the bar is drawn every half second
-    train(model, NUMPY.optim.SGD(model.parameters(), 0.1), Batches(IDS, 8, 4, seed=0), 3, **slowly)
+def test_the_bar_shows_steps_remaining_time_loss_and_tokens_per_second(capsys, monkeypatch):
+    model, seconds = gpt(NUMPY), 0.0
+
+    def slowly(step):
+        nonlocal seconds
+        seconds += 2.0
+        time.sleep(0.6)  # the bar is drawn every half second
+
+    monkeypatch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: seconds))
+    optimizer = NUMPY.optim.SGD(model.parameters(), 0.1)
+    train(model, optimizer, Batches(IDS, 8, 4, seed=0), 3, accumulate=5, after_step=slowly)
     drawn = capsys.readouterr().err
-    assert re.search(r"train:.*\b2/3 .*<00:0\d.*loss \d\.\d{3}, \S+ tokens/s", drawn), drawn
+    # a step takes 5 batches of 4 windows of 8 tokens, and two seconds of this clock
+    assert re.search(r"train:.*\b2/3 .*<00:0\d.*loss \d\.\d{3}, 80\.0 tokens/s", drawn), drawn
 
 
 # ------------------------------------------------------------------ modes and generators

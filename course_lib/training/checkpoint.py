@@ -13,11 +13,13 @@ from safetensors.numpy import save
 
 from .. import config as configs
 from ..text import CharTokenizer, WordTokenizer
+from .history import History
 
 FORMAT = "gpt-twice 1"
 SHIPPED = Path(__file__).resolve().parents[2] / "data"
 SHIPPED_NAMES = ("market-gpt", "shakespeare-gpt")
 MODELS = {"FirstGPT": configs.FirstGPTConfig, "GPT": configs.GPTConfig}
+HISTORY = ("losses", "rates", "norms", "evaluations")
 TOKENIZERS = {"CharTokenizer": CharTokenizer, "WordTokenizer": WordTokenizer}
 
 
@@ -30,10 +32,12 @@ class Checkpoint:
     optimizer_state: dict | None
     batches_state: dict | None
     note: str
+    history: History | None = None
 
 
-def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note=""):
-    """Write ``model``, its config and vocabulary to ``path``; with ``optimizer`` and ``batches``, training can go on.
+def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="", history=None):
+    """Write ``model``, its config and vocabulary to ``path``; with ``optimizer``, ``batches`` and ``history``, training
+    can go on. (The history says at which step the schedule stands.)
 
     The file is written under another name first and then renamed, so an interrupted write leaves the old file whole.
     """
@@ -56,7 +60,10 @@ def save_checkpoint(path, model, tokenizer, optimizer=None, batches=None, note="
         "batches": None if batches is None else batches.state(),
         "dropout": None if not hasattr(model, "dropout") else model.dropout.rng.bit_generator.state,
         "optimizer": None,
+        "history": None if history is None else {"seconds": history.seconds, "stopped": history.stopped},
     }  # fmt: skip
+    if history is not None:
+        arrays |= {f"history.{key}": np.array(getattr(history, key), np.float64) for key in HISTORY}
     if optimizer is not None:
         state = optimizer.state()
         arrays |= {f"optimizer.{key}": value for key, value in state.items() if isinstance(value, np.ndarray)}
@@ -110,7 +117,14 @@ def _build(about, arrays, models):
     if len(tokenizer) != model.vocabulary_size:
         raise ValueError(f"{len(tokenizer)} tokens in the vocabulary, {model.vocabulary_size} in the model")
     optimizer = None if about["optimizer"] is None else about["optimizer"] | _part(arrays, "optimizer.")
-    return Checkpoint(model, tokenizer, optimizer, about["batches"], about["note"])
+    history = about.get("history") and History(**_history(arrays), **about["history"])
+    return Checkpoint(model, tokenizer, optimizer, about["batches"], about["note"], history)
+
+
+def _history(arrays):
+    """The rows of a History as it holds them: lists of floats, and pairs of a step and a loss."""
+    rows = {key: arrays[f"history.{key}"].tolist() for key in HISTORY}
+    return rows | {"evaluations": [(int(step), loss) for step, loss in rows["evaluations"]]}
 
 
 def _fingerprint(about, arrays):
