@@ -47,6 +47,7 @@ class Recipe:
     weight_decay: float = 0.1  # on matrices and tables only
     clip: float = 1.0
     fraction: float = 0.9  # of the text that trains
+    optimizer: str = "AdamW"  # or "Muon": the matrices of the blocks by Muon, the rest by AdamW
 
     def data(self, text: str | None = None) -> RecipeData:
         """The recipe's text (or another one), cut by position."""
@@ -63,12 +64,19 @@ class Recipe:
 
     def train(self, track: str, model, data: RecipeData, seed: int = 0, steps: int | None = None, **options):
         """Train the model and return the History; `steps` ends early on the same schedule, `options` go to `train`."""
-        optim = importlib.import_module(f"course_lib.{track}_track.optim")
-        optimizer = optim.AdamW(model.parameters(), self.rate, self.betas, weight_decay=self.weight_decay)
+        optimizer = self.new_optimizer(importlib.import_module(f"course_lib.{track}_track"), model)
         batches = Batches(data.train_ids, model.context, self.batch_size, seed)
         schedule = WarmupCosine(self.rate, self.warmup, self.steps, self.final_rate)
         steps = self.steps if steps is None else steps
         return train(model, optimizer, batches, steps, schedule=schedule, clip=self.clip, **options)
+
+    def new_optimizer(self, track, model):
+        """The recipe's optimiser for a model of ``track``, the package of one track."""
+        settings = {"betas": self.betas, "weight_decay": self.weight_decay}
+        if self.optimizer == "Muon":
+            blocks = (p for block in model.blocks for p in block.parameters())
+            return track.Muon(model.parameters(), self.rate, [p for p in blocks if p.ndim == 2], **settings)
+        return track.AdamW(model.parameters(), self.rate, **settings)
 
 
 def token_losses(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:

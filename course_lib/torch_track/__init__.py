@@ -23,6 +23,7 @@ from .functional import (
 )
 from .models import GPT, Bigram, FirstGPT
 from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention, Sequential, SimpleAttention
+from .muon import Muon
 from .optim import SGD, AdamW, clip_grad_norm
 from .tensor import Parameter, Tensor, concatenate, from_numpy, no_grad
 
@@ -40,6 +41,7 @@ __all__ = [
     "Linear",
     "Module",
     "MultiHeadAttention",
+    "Muon",
     "Parameter",
     "SelfAttention",
     "Sequential",
