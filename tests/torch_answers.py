@@ -43,4 +43,5 @@ TORCH = {
     "    return maps[:, :, queries, queries - period + 1].mean(2)",
     "12.3": "def switch_off(W, head, H):\n    off, D = W.clone(), len(W) // H\n    off[head * D : (head + 1) * D] = 0\n"
     "    return off",
+    "13.3": None,
 }

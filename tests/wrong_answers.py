@@ -13,7 +13,8 @@ The rows stand in wrong_answers_NN_MM.py, by notebook.
 import wrong_answers_01_03
 import wrong_answers_04_07
 import wrong_answers_08_12
+import wrong_answers_13
 
-_PARTS = (wrong_answers_01_03, wrong_answers_04_07, wrong_answers_08_12)
+_PARTS = (wrong_answers_01_03, wrong_answers_04_07, wrong_answers_08_12, wrong_answers_13)
 WRONG = {key: rows for part in _PARTS for key, rows in part.WRONG.items()}
 WRONG_VALUES = {key: rows for part in _PARTS for key, rows in part.VALUES.items()}

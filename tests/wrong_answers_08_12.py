@@ -396,6 +396,38 @@ WRONG = {
         ("inputs too long", "target[:, :-1]", "target", "one too long"),
         ("by two", "target[:, :-1], target[:, 1:]", "target[:, :-2], target[:, 2:]", "moved on by two"),
     ],
+    "11.6": [
+        (
+            "still no mask",
+            "model.decode(inputs, memory, allow, target_allow)",
+            "model.decode(inputs, memory, source_allow=None, target_allow=target_allow)",
+            "hand it the mask, too",
+        ),
+        ("encoder without its mask", "model.encode(source, allow)", "model.encode(source)", "encoder has lost"),
+        (
+            "neither",
+            "model.encode(source, allow)  # (B, S, C)\n    return model.decode(inputs, memory, allow, target_allow)",
+            "model.encode(source)\n    return model.decode(inputs, memory, None, target_allow)",
+            "neither of the two",
+        ),
+        ("always 0", "source != padding", "source != 0", "not always 0"),
+        ("True hides", "source != padding", "source == padding", "real tokens, source != padding"),
+        (
+            "probabilities",
+            "model.decode(inputs, memory, allow, target_allow)",
+            "F.softmax(model.decode(inputs, memory, allow, target_allow))",
+            "these are probabilities",
+        ),
+        ("masks exchanged", "allow, target_allow)", "target_allow, allow)", "happened: stopped with ValueError"),
+        ("detached", "target_allow)", "target_allow).data", "stay with Tensors"),
+        ("not returned", "return model.decode", "model.decode", "`return` is missing"),
+        (
+            "memory cut off",
+            "return model.decode(inputs, memory,",
+            "return model.decode(inputs, Tensor(memory.data),",
+            "happened: does not come through to encoder",
+        ),
+    ],
     "12.1": [
         ("itself", "maps.diagonal(-1,", "maps.diagonal(0,", "looks at *itself*"),
         ("next token", "maps.diagonal(-1,", "maps.diagonal(1,", "*next* token"),
@@ -444,6 +476,42 @@ WRONG = {
             "rows are gone",
         ),
         ("in place", "W.copy()", "W", "make a new one"),
+    ],
+    "12.5": [
+        (
+            "list goes on",
+            "            costs[layer, head] = loss([(layer, head)])",
+            "            off = [(i, j) for i, j in np.ndindex(layers, heads) if (i, j) <= (layer, head)]\n"
+            "            costs[layer, head] = loss(off)",
+            "are still off",
+        ),
+        (
+            "list goes on in the layer",
+            "loss([(layer, head)])",
+            "loss([(layer, i) for i in range(head + 1)])",
+            "are still off",
+        ),
+        (
+            "what each adds",
+            "loss([(layer, head)]) - loss([])",
+            "loss([(i, j) for i, j in np.ndindex(layers, heads) if (i, j) <= (layer, head)])"
+            " - loss([(i, j) for i, j in np.ndindex(layers, heads) if (i, j) < (layer, head)])",
+            "are still off",
+        ),
+        ("no difference", " - loss([])", "", "loss with all heads"),
+        ("sign", "loss([(layer, head)]) - loss([])", "loss([]) - loss([(layer, head)])", "the sign"),
+        ("ratio", "- loss([])", "/ loss([])", "a ratio"),
+        (
+            "only this one",
+            "loss([(layer, head)])",
+            "loss([pair for pair in np.ndindex(layers, heads) if pair != (layer, head)])",
+            "left on",
+        ),
+        ("whole layer", "loss([(layer, head)])", "loss([(layer, i) for i in range(heads)])", "whole layer is off"),
+        ("nothing off", "loss([(layer, head)])", "loss([])", "no head is off"),
+        ("pair turned over", "(layer, head)]", "(head, layer)]", "happened: stopped with ValueError"),
+        ("shape", "return costs", "return costs.T", "happened: has shape (4, 2), expected is (2, 4)"),
+        ("a list", "return costs", "return costs.tolist()", "happened: a NumPy array is expected"),
     ],
 }
 
