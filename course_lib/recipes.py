@@ -155,6 +155,7 @@ SMALL_RECIPE = Recipe(
     rate=6e-3,
     final_rate=0.0,
     betas=(0.9, 0.95),
+    optimizer="Muon",
 )
 
 # What the changes bought, (what, validation loss in nats per character), each line against the one above: whole runs of

@@ -171,7 +171,7 @@ VALUES = {
         ("the head, too", [1, 2, 4, 6, 7, 8], "what bfloat16 is for"),
         ("not the weights", [2, 4, 6, 8], "an update of a thousandth"),
         ("not the averages", [1, 4, 6, 8], "part of the update"),
-        ("not softmax", [1, 2, 6, 8], "softmax sums"),
+        ("not the stream", [1, 2, 6, 8], "residual stream"),
         ("not LayerNorm", [1, 2, 4, 8], "LayerNorm takes means"),
         ("not the loss", [1, 2, 4, 6], "the loss is a mean"),
     ],

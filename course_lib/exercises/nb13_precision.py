@@ -17,8 +17,9 @@ stays_in_float32 = question(
     difficulty="easy",
     task="""
 A GPT-2 is trained in mixed precision, with bfloat16. Which of these stay in float32? (1) the weights that the optimiser
-changes, (2) AdamW's averages, (3) the products with the matrices of the MLP, (4) softmax, (5) the products query ·
-keyᵀ, (6) LayerNorm, (7) the product with the head's matrix, (8) the loss. Give a list of numbers, the smallest first.
+changes, (2) AdamW's averages, (3) the products with the matrices of the MLP, (4) the residual stream, (5) the products
+query · keyᵀ, (6) LayerNorm, (7) the product with the head's matrix, (8) the loss. Give a list of numbers, the smallest
+first.
 """,
     hints=(
         "Which operations are most of the work? Those, and only those, are done in bfloat16.",
@@ -27,7 +28,7 @@ keyᵀ, (6) LayerNorm, (7) the product with the head's matrix, (8) the loss. Giv
     ),
     next_thought="So what needs less memory in mixed precision: the weights with their averages, or the activations?",
     value=[1, 2, 4, 6, 8],
-    answer="[1, 2, 4, 6, 8]: the weights and all that changes them, softmax, LayerNorm and the loss. The three large"
+    answer="[1, 2, 4, 6, 8]: the weights and all that changes them, the stream, LayerNorm and the loss. The three large"
     " products are done in bfloat16.",
     mistakes=(
         Mistake(
@@ -46,7 +47,7 @@ keyᵀ, (6) LayerNorm, (7) the product with the head's matrix, (8) the loss. Giv
             when=_without(1),
         ),
         Mistake("the averages are part of the update: they add up many small numbers", when=_without(2)),
-        Mistake("softmax sums many numbers, small ones and large ones: it stays in float32", when=_without(4)),
+        Mistake("every block adds a little to the residual stream: in bfloat16 it would get lost", when=_without(4)),
         Mistake("LayerNorm takes means and a root: it is little work, and stays in float32", when=_without(6)),
         Mistake("the loss is a mean over many tokens: it stays in float32", when=_without(8)),
     ),
