@@ -164,6 +164,21 @@ def test_one_number_moves_by_its_sign_and_decays_from_its_old_value(track, g, ex
 
 
 @both_tracks
+def test_a_matrix_whose_gradient_stays_away_comes_to_rest(track):
+    """Its mean becomes smaller by a twentieth each step, until float32 has no such numbers any more."""
+    ps = parameters(track, "float32")
+    optimizer = muon(track, ps, weight_decay=0)
+    give(optimizer, ps, 0)
+    moved = []
+    for _ in range(2100):
+        before = array(ps["wide"]).copy()
+        optimizer.step()
+        optimizer.zero_grad()
+        moved.append(np.abs(array(ps["wide"]) - before).max())
+    assert moved[0] > 0.01 and moved[-1] == 0 and np.isfinite(moved).all()
+
+
+@both_tracks
 def test_the_others_move_exactly_as_with_adamw_alone(track):
     ps, alone = parameters(track), parameters(track)
     options = {"betas": (0.8, 0.9), "epsilon": 1e-3, "weight_decay": 0.3}
