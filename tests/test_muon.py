@@ -8,7 +8,7 @@ import pytest
 from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks, grad
 
 from course_lib.config import GPTConfig
-from course_lib.recipes import MARKET_RECIPE, SHAKESPEARE_RECIPE, SMALL_RECIPE, Recipe
+from course_lib.recipes import Recipe
 from course_lib.reproduce.trajectories import largest_difference
 from course_lib.text import Batches, CharTokenizer, load_corpus
 from course_lib.training import History, WarmupCosine, load_checkpoint, save_checkpoint, train
@@ -323,8 +323,10 @@ def test_a_recipe_gives_muon_the_matrices_of_the_blocks_and_nothing_else(track, 
 @both_tracks
 def test_a_recipe_without_a_word_takes_adamw_and_refuses_an_unknown_one(track):
     model = gpt(track)
-    assert all(recipe.optimizer == "AdamW" for recipe in (MARKET_RECIPE, SHAKESPEARE_RECIPE, SMALL_RECIPE))
-    assert type(SMALL_RECIPE.new_optimizer(track.package, model)) is track.optim.AdamW
+    plain = Recipe("hello", "characters", {}, 10, 2, 0.25, 0.0, betas=(0.7, 0.8), weight_decay=0.3)
+    optimizer = plain.new_optimizer(track.package, model)
+    assert type(optimizer) is track.optim.AdamW and len(optimizer.parameters) == len(model.parameters())
+    assert (optimizer.rate, optimizer.betas, optimizer.weight_decay) == (0.25, (0.7, 0.8), 0.3)
     recipe = Recipe("hello", "characters", {}, 10, 2, 0.25, 0.0, optimizer="muon")
     with pytest.raises(ValueError, match="optimizer must be 'AdamW' or 'Muon', not 'muon'"):
         recipe.new_optimizer(track.package, model)
