@@ -71,12 +71,14 @@ class Recipe:
         return train(model, optimizer, batches, steps, schedule=schedule, clip=self.clip, **options)
 
     def new_optimizer(self, track, model):
-        """The recipe's optimiser for a model of ``track``, the package of one track."""
+        """The recipe's optimiser for a model of ``track``, the package of one track. ValueError for an unknown one."""
         settings = {"betas": self.betas, "weight_decay": self.weight_decay}
         if self.optimizer == "Muon":
             blocks = (p for block in model.blocks for p in block.parameters())
             return track.Muon(model.parameters(), self.rate, [p for p in blocks if p.ndim == 2], **settings)
-        return track.AdamW(model.parameters(), self.rate, **settings)
+        if self.optimizer == "AdamW":
+            return track.AdamW(model.parameters(), self.rate, **settings)
+        raise ValueError(f"optimizer must be 'AdamW' or 'Muon', not {self.optimizer!r}")
 
 
 def token_losses(model, x: np.ndarray, y: np.ndarray, batch_size: int = 64) -> np.ndarray:

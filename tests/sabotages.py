@@ -513,6 +513,91 @@ LIBRARY = {
         "if kind:",
         "bench_gpt2",
     ),
+    "muon: no look ahead": (
+        NUMPY + "muon.py",
+        "ahead = self.momentum * mean + (1 - self.momentum) * p.grad",
+        "ahead = mean",
+        "muon",
+    ),
+    "torch muon: no look ahead": (
+        TORCH + "muon.py",
+        "ahead = self.momentum * mean + (1 - self.momentum) * p.grad",
+        "ahead = mean",
+        "muon",
+    ),
+    "muon: the decay is of the new value": (
+        NUMPY + "muon.py",
+        "            p.data *= 1 - self.rate * self.weight_decay\n"
+        "            p.data -= self.rate * 0.2 * math.sqrt(max(p.shape)) * orthogonal(ahead)\n",
+        "            p.data -= self.rate * 0.2 * math.sqrt(max(p.shape)) * orthogonal(ahead)\n"
+        "            p.data *= 1 - self.rate * self.weight_decay\n",
+        "muon",
+    ),
+    "torch muon: matrices do not decay": (
+        TORCH + "muon.py",
+        "            p.data *= 1 - self.rate * self.weight_decay\n",
+        "",
+        "muon",
+    ),
+    "torch muon: a step as long as the rows say": (
+        TORCH + "muon.py",
+        "math.sqrt(max(p.shape))",
+        "math.sqrt(p.shape[0])",
+        "muon",
+    ),
+    "muon: four steps instead of five": (NUMPY + "muon.py", "steps=5", "steps=4", "muon"),
+    "muon: the gradient is overwritten": (NUMPY + "muon.py", "x = x / max(norm", "x /= max(norm", "muon"),
+    "muon: a norm of tiny numbers is 0": (NUMPY + "muon.py", "norm(x.astype(np.float64))", "norm(x)", "muon"),
+    "torch muon: a norm of tiny numbers is 0": (TORCH + "muon.py", "norm(x.double())", "norm(x)", "muon"),
+    "muon: each part clipped by itself": (
+        NUMPY + "muon.py",
+        "clip_grad_norm([part.flat for part in self.parts], max_norm)",
+        "math.hypot(*[clip_grad_norm([part.flat], max_norm) for part in self.parts])",
+        "muon",
+    ),
+    "muon: gradients of matrices add up": (
+        NUMPY + "muon.py",
+        "            part.zero_grad()",
+        "            self.others.zero_grad()",
+        "muon",
+    ),
+    "torch muon: matrices that another took unnoticed": (
+        TORCH + "muon.py",
+        "            part.check_owner()",
+        "            self.others.check_owner()",
+        "muon",
+    ),
+    "muon: the schedule does not reach the matrices": (
+        NUMPY + "muon.py",
+        "p.data -= self.rate * 0.2",
+        "p.data -= self.parts[0].rate * 0.2",
+        "muon",
+    ),
+    "muon: means begin anew at a resume": (
+        NUMPY + "muon.py",
+        "mean[...] = piece.reshape(mean.shape)",
+        "mean[...] = 0 * piece.reshape(mean.shape)",
+        "muon",
+    ),
+    "torch muon: a wrong state is half loaded": (
+        TORCH + "muon.py",
+        'if np.shape(state["matrices"]) != (sum(sizes),):',
+        'if np.size(state["matrices"]) != sum(sizes):',
+        "muon",
+    ),
+    "muon: a matrix named twice": (NUMPY + "muon.py", "len(chosen) == len(self.matrices) > 0", "bool(chosen)", "muon"),
+    "muon: a recipe hands it the tables too": (
+        "course_lib/recipes.py",
+        "[p for p in blocks if p.ndim == 2]",
+        "[p for p in model.parameters() if p.ndim == 2]",
+        "muon",
+    ),
+    "muon: a recipe with a misspelt optimiser trains with AdamW": (
+        "course_lib/recipes.py",
+        'if self.optimizer == "AdamW":',
+        "if self.optimizer:",
+        "muon",
+    ),
 }
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .optim import AdamW, clip_grad_norm, flatten
+from .optim import AdamW, Optimizer, clip_grad_norm
 
 _A, _B, _C = 3.4445, -4.7750, 2.0315  # of Jordan et al.: small singular values grow fast, large ones stay near 1
 
@@ -18,7 +18,8 @@ def orthogonal(matrix, steps=5):
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix  # the products below are smaller this way round
-    x = x / max(float(np.linalg.norm(x)), 1e-30)
+    norm = float(np.linalg.norm(x.astype(np.float64)))  # in float32 the squares of small numbers would vanish
+    x = x / max(norm, 1e-30)
     for _ in range(steps):
         square = x @ x.T
         x = _A * x + (_B * square + _C * square @ square) @ x
@@ -37,14 +38,18 @@ class Muon:
     def __init__(self, parameters, rate, matrices, momentum=0.95, weight_decay=0.01, **adamw):
         self.parameters, self.matrices = list(parameters), list(matrices)
         known, chosen = {id(p) for p in self.parameters}, {id(p) for p in self.matrices}
-        if not chosen or not chosen < known or any(p.ndim != 2 for p in self.matrices):
-            raise ValueError("matrices must be some of the parameters, not all, and each with two axes")
+        different = len(chosen) == len(self.matrices) > 0
+        if not different or not chosen < known or any(p.ndim != 2 for p in self.matrices):
+            shapes = ", ".join(str(tuple(p.shape)) for p in self.matrices)
+            raise ValueError(
+                f"matrices must be some of the parameters, each once and with two axes, not {shapes or 'none'}"
+            )
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {momentum}")
         others = [p for p in self.parameters if id(p) not in chosen]
         self.others = AdamW(others, rate, weight_decay=weight_decay, **adamw)  # it checks rate and decay
+        self.parts = [Optimizer(self.matrices, rate), self.others]  # one vector each
         self.momentum, self.weight_decay = momentum, weight_decay
-        self.flat = flatten(self.matrices)
         self.means = [np.zeros_like(p.data) for p in self.matrices]
 
     @property
@@ -58,15 +63,21 @@ class Muon:
 
     def zero_grad(self):
         """Forget the gradients."""
-        self.flat.grad.fill(0)
-        self.others.zero_grad()
+        for part in self.parts:
+            part.zero_grad()
+
+    def check_owner(self):
+        """RuntimeError if one of the two vectors is no longer that of the parameters: see ``Optimizer``."""
+        for part in self.parts:
+            part.check_owner()
 
     def clip_grad_norm(self, max_norm):
         """Scale the whole gradient down to ``max_norm`` if it is longer; returns the norm before."""
-        return clip_grad_norm([self.flat, self.others.flat], max_norm)
+        return clip_grad_norm([part.flat for part in self.parts], max_norm)
 
     def step(self):
         """Move every parameter once."""
+        self.check_owner()
         self.others.step()
         for p, mean in zip(self.matrices, self.means):
             mean *= self.momentum
@@ -84,8 +95,10 @@ class Muon:
         if "matrices" not in state:
             raise ValueError(f"Muon cannot go on from this state: it holds no matrices, only {', '.join(state)}")
         sizes = [math.prod(mean.shape) for mean in self.means]
-        if np.size(state["matrices"]) != sum(sizes):
-            raise ValueError(f"this state has {np.size(state['matrices'])} numbers in matrices, here {sum(sizes)}")
+        if np.shape(state["matrices"]) != (sum(sizes),):
+            raise ValueError(
+                f"matrices has the shape {np.shape(state['matrices'])} in this state, here {(sum(sizes),)}"
+            )
         self.others.load_state({key: value for key, value in state.items() if key != "matrices"})
         for mean, piece in zip(self.means, np.split(state["matrices"], np.cumsum(sizes)[:-1])):
             mean[...] = piece.reshape(mean.shape)
