@@ -90,8 +90,8 @@ def _pair(operations, factor=6 * 20, tokens=20):
     minutes=8,
     difficulty="easy",
     task="""
-You can afford so many `operations`. A training run of N parameters on D tokens takes 6 N D of them, and a model learns
-best with D = 20 N. Return the two numbers (N, D). (What does one GPU with 100 trillion operations a second give in a
+You can afford so many `operations`. A training run of N parameters on D tokens takes 6 N D of them, and the best use
+of them is D = 20 N. Return the two numbers (N, D). (What does one GPU with 100 trillion operations a second give in a
 day, 8.64e18?)
 """,
     hints=(
