@@ -15,6 +15,15 @@ medians over the rounds, their ratios, and OK or NO for each goal. What is compa
 Systems: A, the first GPT (V 65, T 32, C 64, batch 4, AdamW and clipping); C, the GPT of notebook 08 (V 17, T 8, C 32,
 batch 4, plain gradient descent); small, a GPT of 0.8 million parameters (V 65, T 64, C 128, batch 12, AdamW with decay
 on matrices only, clipping). Other programs on the machine disturb the times more than the ratios.
+
+Goals that say NO on the computer where this was written, and why:
+
+- A, numpy/raw (0.63; 0.65 with two threads): raw PyTorch is nearly as fast as the referee here. The products alone are
+  a third of its time, and GELU, AdamW, softmax and loss, each in NumPy's fastest form, bring NumPy past one half before
+  any bookkeeping.
+- C, raw/referee (1.66; 1.65): the arrays are so small that a step is the price of calling functions. A LayerNorm
+  written by hand is nine of them, and more on the way back; the seven of this model cost 0.5 ms more than fused ones.
+- small, numpy/raw with two threads (1.07): NumPy uses the second thread for matrix products only.
 """
 
 import argparse
