@@ -1,5 +1,6 @@
 """What learners see: check, hint, solution and progress as text and as HTML; and that nothing raises."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -393,10 +394,11 @@ def test_another_precision_comes_with_its_remedy():
         return out
 
     problem = judge(find("05.1"), heads).problem
-    assert "is float64, expected is float32" in problem and "np.zeros_like(x) or dtype=x.dtype" in problem
+    assert "is float64, expected is float32" in problem and "np.zeros" in problem
+    assert "Write dtype=x.dtype in them, or .astype(x.dtype) behind the result" in problem
     torch = pytest.importorskip("torch")
     problem = judge(find("05.1"), lambda x, heads: torch.tensor(heads_of(x, heads)).float(), "torch").problem
-    assert "is float32, expected is float64" in problem and "torch.zeros_like(x) or dtype=x.dtype" in problem
+    assert "is float32, expected is float64" in problem and "Write dtype=x.dtype in them" in problem
 
 
 def heads_of(x, heads):
@@ -427,3 +429,29 @@ def test_a_small_difference_is_seen():
 def test_a_sentence_ends_with_one_mark(likely, end):
     page = verdict_page(find("05.1"), Verdict(NOT_YET, "x", "", likely))
     assert f"Likely mistake: {end}\n" in repr(page)
+
+
+@pytest.mark.parametrize(
+    ("problem", "begin"),
+    [
+        ("token.table is missing", "token.table is missing."),
+        ("exp(0) is 1", "exp(0) is 1."),
+        ("the array token.table is missing", "The array token.table is missing."),
+        ("a list came", "A list came."),
+    ],
+)
+def test_a_name_keeps_its_letters(problem, begin):
+    assert f"What happened: {begin}\n" in repr(verdict_page(find("05.1"), Verdict(NOT_YET, problem)))
+
+
+def test_the_dtype_is_that_of_an_input_by_its_name():
+    named = {}
+    for exercise in (e for e in every() if e.right):
+        for case in exercise.cases():
+            names = list(inspect.signature(exercise.function).parameters)
+            want = exercise.right(*case)
+            if isinstance(want, np.ndarray) and want.dtype == np.float32:
+                problem = judge(exercise, lambda *a, f=exercise.function: np.float64(f(*a))).problem
+                named[exercise.id] = re.search(r"expected is float32, as (\S+) has", problem)[1]
+                assert named[exercise.id].partition("[")[0] in names
+    assert named["05.1"] == "x" and named["02.4"] == "grad" and named["13.3"] == "gradients[0]"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from track_tools import both_tracks
 
-from course_lib.exercises import check
+from course_lib.exercises import check, every
+from course_lib.exercises.judge import judge
 
 
 @both_tracks
@@ -59,3 +60,25 @@ def test_an_untouched_answer_is_no_wrong_answer(capsys):
 @pytest.mark.parametrize(("answer", "right"), [(1.0004, True), (1.0006, False), (True, True)])
 def test_three_decimals_count(answer, right, capsys):
     assert check("close", answer, 1) is right
+
+
+LISTS = [e for e in every() if isinstance(e.value, list)]
+
+
+@pytest.mark.parametrize("exercise", LISTS, ids=lambda e: e.id)
+def test_a_list_of_another_length_does_not_hear_how_long_the_right_one_is(exercise):
+    for answer in (exercise.value[:-1], [*exercise.value, 0], [[0], [0, 1]]):
+        assert judge(exercise, answer).problem == f"You say {answer}"
+    assert judge(exercise, 3).problem == "You say 3, and a list is expected"
+    assert judge(exercise, {3}).problem == "You gave a set, and a list is expected"
+
+
+def test_what_came_is_said_without_the_right_shape(capsys):
+    check("shape", (2, 3), (2, 3, 4))
+    check("number", [2, 3], 5)
+    check("array", np.zeros(2), np.zeros((2, 2)))
+    assert capsys.readouterr().out.splitlines() == [
+        "shape: not yet. You say (2, 3). Hint: ",
+        "number: not yet. You say [2, 3], and one number is expected. Hint: ",
+        "array: not yet. Your array has shape (2,), and (2, 2) is expected. Hint: ",
+    ]

@@ -178,7 +178,7 @@ WRONG = {
             "x.max(axis=min(1, x.ndim - 1), keepdims=True))\n    return exps / exps.sum(axis=min(1, x.ndim - 1)",
             "is the last axis of a matrix only",
         ),
-        ("no maximum taken off", "x - x.max(axis=-1, keepdims=True)", "x", "exp overflows"),
+        ("no maximum taken off", "x - x.max(axis=-1, keepdims=True)", "x", "`exp` overflows"),
         ("maximum of everything", "x.max(axis=-1, keepdims=True)", "x.max()", "largest score of everything"),
         ("no exp", "np.exp(x - x.max(axis=-1, keepdims=True))", "x", "shares of the scores"),
         ("not divided", " / exps.sum(axis=-1, keepdims=True)", "", "not yet divided"),
@@ -208,7 +208,7 @@ WRONG = {
         ("queries and keys", "query @ key.swapaxes(-1, -2)", "key @ query.swapaxes(-1, -2)", "rows are queries"),
         ("weights first", "return weights @ value, weights", "return weights, weights @ value", "weights came first"),
         ("no softmax", "return weights @ value, weights", "return scores @ value, scores", "softmax them"),
-        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "exp overflows"),
+        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "`exp` overflows"),
         (
             "context only",
             "return weights @ value, weights",

@@ -49,7 +49,7 @@ WRONG = {
         ("one sum for all", "exps.sum(axis=-1, keepdims=True)", "exps.sum()", "probabilities of each row"),
         ("whole columns", "gradient[np.arange(n), targets]", "gradient[:, targets]", "reaches whole columns"),
         ("no softmax", "exps / exps.sum(axis=-1, keepdims=True)", "logits.copy()", "not turned into probabilities"),
-        ("overflow", "logits - logits.max(axis=-1, keepdims=True)", "logits", "exp overflows"),
+        ("overflow", "logits - logits.max(axis=-1, keepdims=True)", "logits", "`exp` overflows"),
         (
             "writes into its input",
             "    gradient = exps / exps.sum(axis=-1, keepdims=True)",
@@ -321,7 +321,7 @@ WRONG = {
             "keys and values are exchanged",
         ),
         ("key for query", "keys @ query", "keys @ key", "key is no query"),
-        ("overflow", "scores - scores.max()", "scores", "exp overflows"),
+        ("overflow", "scores - scores.max()", "scores", "`exp` overflows"),
     ],
     "11.1": [
         (
@@ -365,7 +365,7 @@ WRONG = {
         ),
         ("no scale", " / query.shape[1] ** 0.5", "", "scale is missing"),
         ("down the columns", "axis=-1", "axis=0", "down the columns"),
-        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "exp overflows"),
+        ("overflow", " - scores.max(axis=-1, keepdims=True)", "", "`exp` overflows"),
     ],
     "11.3": [
         ("query axis", "[:, None, None, :]", "[:, None, :, None]", "on the query axis"),
@@ -509,6 +509,10 @@ WRONG = {
         ),
         ("whole layer", "loss([(layer, head)])", "loss([(layer, i) for i in range(heads)])", "whole layer is off"),
         ("nothing off", "loss([(layer, head)])", "loss([])", "no head is off"),
+        ("a pair alone", "[(layer, head)]", "(layer, head)", "takes a *list* of pairs"),
+        ("a list of numbers", "[(layer, head)]", "[layer, head]", "takes a *list* of pairs"),
+        ("two numbers", "[(layer, head)]", "layer, head", "takes a *list* of pairs"),
+        ("one number", "[(layer, head)]", "head", "takes a *list* of pairs"),
         ("pair turned over", "(layer, head)]", "(head, layer)]", "happened: stopped with ValueError"),
         ("shape", "return costs", "return costs.T", "happened: has shape (4, 2), expected is (2, 4)"),
         ("a list", "return costs", "return costs.tolist()", "happened: a NumPy array is expected"),

@@ -21,6 +21,21 @@ WRONG = {
             "norms = 2 * C\n    return tables + layers * (attention + mlp + norms) + C",
             "a gain and a bias",
         ),
+        (
+            "one LayerNorm in a block",
+            "norms = 2 * (2 * C)",
+            "norms = 2 * C",
+            "two LayerNorms, each with a gain and a bias",
+        ),
+        ("gains alone in the blocks", "2 * (2 * C)", "2 * C", "in each block 2C numbers are missing"),
+        ("one bias in attention", "4 * (C * C + C)", "4 * C * C + C", "have a bias each"),
+        ("short bias in the MLP", "4 * C + 4 * C)", "4 * C + C)", "first bias of the MLP has 4C numbers"),
+        (
+            "matrices and tables",
+            "tables + layers * (attention + mlp + norms) + 2 * C",
+            "tables + layers * 12 * C**2",
+            "13C in each block, 2C at the end",
+        ),
         ("no biases in attention", "4 * (C * C + C)", "4 * C * C", "or the two LayerNorms"),
         ("no biases in the MLP", "(C * 4 * C + 4 * C) + (4 * C * C + C)", "8 * C * C", "biases of the MLP"),
         (
@@ -100,6 +115,20 @@ WRONG = {
             "        mean = mean + (n / total * gradient).astype(int)\n    return mean",
             "happened: is int64",
         ),
+        (
+            "zeros to begin with",
+            f"return {_SUM}",
+            "mean = np.zeros(gradients[0].shape)\n    for gradient, n in zip(gradients, tokens):\n"
+            "        mean += n / total * gradient\n    return mean",
+            "happened: expected is float32, as gradients[0] has: np.zeros, np.array([...]) and the numbers",
+        ),
+        (
+            "tensordot",
+            _SUM,
+            "np.tensordot(np.array(tokens) / total, gradients, 1)",
+            "happened: or .astype(gradients[0].dtype) behind the result",
+        ),
+        ("np.sum of the tokens", "total = sum(", "total = np.sum(", "happened: numbers that np.sum(...) and the like"),
         ("calls the library", _SUM, "np.average(gradients, axis=0, weights=tokens)", "happened: asked to write"),
     ],
     "13.4": [
@@ -150,6 +179,12 @@ WRONG = {
             "ours[name] = array.T if",
             'if not name.endswith(".weight"):\n            continue\n        ours[name] = array.T if',
             "every array comes along",
+        ),
+        (
+            "shape of one array",
+            "return ours",
+            "return ours | {'token.table': ours['token.table'].T}",
+            "happened: the array token.table has shape",
         ),
         ("other names", "return ours", "return ours | {'extra': 1}", "names stay as they are"),
         ("not returned", "return ours", "ours", "`return` is missing"),

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from .words import kind
+
 
 def check_value(name, answer, right, hint="", digits=3):
     """Compare ``answer`` with ``right`` (a number or an array, equal to ``digits`` decimals) and print the verdict.
 
-    ``...`` means "not attempted yet". A wrong answer prints what came, of which shape, and the ``hint``. Returns True,
-    False, or None when not attempted.
+    ``...`` means "not attempted yet". A wrong answer prints what came, and the ``hint``. Returns True, False, or None
+    when not attempted.
 
     >>> check_value("sum", ..., 3)
     sum: not attempted yet
@@ -36,12 +38,28 @@ def _problem(answer, right, digits):
     try:
         mine, wanted = (np.asarray(_plain(value), float) for value in (answer, right))
     except (TypeError, ValueError):
-        return f"This is {type(answer).__name__}, and a number or an array is wanted."
+        if isinstance(answer, (list, tuple)):
+            return f"You say {answer}."  # rows of different lengths
+        return f"You gave {kind(answer)}, and {_expected(right)} is expected."
     if mine.shape != wanted.shape:
-        return f"Your shape is {mine.shape}, wanted is {wanted.shape}."
+        return _other_shape(answer, mine, right, wanted)
     if not np.allclose(mine, wanted, rtol=0, atol=0.5 * 10.0**-digits, equal_nan=True):
         return f"You say {answer}."
     return None
+
+
+def _other_shape(answer, mine, right, wanted):
+    """A sentence about an answer of another shape. The length of the right list is part of the question."""
+    if mine.ndim and wanted.ndim:
+        if hasattr(answer, "shape") and hasattr(right, "shape"):
+            return f"Your array has shape {mine.shape}, and {wanted.shape} is expected."
+        return f"You say {answer}."
+    return f"You say {answer}, and {_expected(right)} is expected."
+
+
+def _expected(right):
+    """The kind of the right answer: a list, an array or one number."""
+    return "a list" if isinstance(right, (list, tuple)) else "an array" if np.ndim(_plain(right)) else "one number"
 
 
 def not_numbers(answer):

@@ -28,12 +28,15 @@ def dtype_name(value):
     return str(value.dtype).removeprefix("torch.")
 
 
-def difference(got, want, track="array", what="the result"):
-    """What is wrong with ``got``, as a sentence; None when it is as ``want`` in type, shape, dtype and values."""
+def difference(got, want, track="array", what="the result", like=""):
+    """What is wrong with ``got``, as a sentence; None when it is as ``want`` in type, shape, dtype and values.
+
+    ``like`` names the input whose dtype is expected, as in ``"x"`` or ``"grads[0]"``; empty if there is none.
+    """
     if isinstance(want, list) and all(isinstance(word, str) for word in want):
         return _difference_of_words(got, want, what)
     if isinstance(want, (tuple, list)):
-        return _difference_of_several(got, want, track, what)
+        return _difference_of_several(got, want, track, what, like)
     if not isinstance(want, np.ndarray):
         return _difference_of_numbers(got, want, what)
     if not _is_of_track(got, track):
@@ -42,36 +45,38 @@ def difference(got, want, track="array", what="the result"):
     if tuple(got.shape) != want.shape:
         return f"{what} has shape {tuple(got.shape)}, expected is {want.shape}"
     if dtype_name(got) != dtype_name(want):
-        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(got, want)}"
+        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(got, want, like)}"
     return _difference_of_values(np.asarray(plain(got)), want, what)
 
 
-def _why_dtype(got, want):
+def _why_dtype(got, want, like):
     """What is behind another dtype, and what to write: behind "expected is float32"."""
     if want.dtype == bool:
         return " (True and False)"
-    if want.dtype.kind != "f":
+    if want.dtype.kind != "f" or not like:
         return ""
+    whose = f", as {like} has"
     came = dtype_name(got)
-    if not {came, dtype_name(want)} <= {"float32", "float64"}:
-        return ", as its input"
     library = "torch" if type(got).__module__.split(".")[0] == "torch" else "np"
-    if (library, came) not in (("np", "float64"), ("torch", "float32")):
-        return ", as its input"
+    if (library, came, dtype_name(want)) == ("torch", "float32", "float64"):
+        return f"{whose}: torch.zeros, torch.ones and the like make float32. Write dtype={like}.dtype in them"
+    if (library, came, dtype_name(want)) != ("np", "float64", "float32"):
+        return whose
+    behind = f", or .astype({like}.dtype) behind the result" if isinstance(got, np.ndarray) else ""
     return (
-        f", as its input x: {library}.zeros, {library}.ones and the like make {came}, so use"
-        f" {library}.zeros_like(x) or dtype=x.dtype"
+        f"{whose}: np.zeros, np.array([...]) and the numbers that np.sum(...) and the like give make float64."
+        f" Write dtype={like}.dtype in them{behind}"
     )
 
 
-def _difference_of_several(got, want, track, what):
+def _difference_of_several(got, want, track, what, like):
     if not isinstance(got, (tuple, list)):
         return f"{kind(got)} came, and {len(want)} results are expected"
     if len(got) != len(want):
         return f"{len(got)} results came, and {len(want)} are expected"
     for i, (mine, right) in enumerate(zip(got, want, strict=True), 1):
         name = f"result {i}" if what == "the result" else f"number {i} of {what}"
-        if problem := difference(mine, right, track, name):
+        if problem := difference(mine, right, track, name, like):
             return problem
     return None
 

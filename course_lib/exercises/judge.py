@@ -82,13 +82,24 @@ def _examined(exercise, answer):
     """The verdict of the exercise's own examination."""
     outcome = watch.call(lambda: exercise.examine(answer), ())
     if outcome.error:
-        return Verdict(NOT_YET, watch.describe(outcome.error, answer))
+        return Verdict(NOT_YET, watch.describe(outcome.error, answer), likely=_why_error(exercise, outcome.error))
     if watch.untouched(outcome.value):
         return Verdict(NOT_ATTEMPTED)
     if outcome.value is None:
         return Verdict(RIGHT)
     problem, likely = outcome.value if isinstance(outcome.value, tuple) else (outcome.value, "")
     return Verdict(NOT_YET, problem, likely=likely)
+
+
+def _why_error(exercise, error):
+    """The message of the first mistake that recognises this exception; empty if none does."""
+    for mistake in exercise.mistakes:
+        try:
+            if mistake.when is not None and mistake.when(error, None, ()):
+                return mistake.message
+        except Exception:  # a predicate need not be ready for an exception
+            continue
+    return ""
 
 
 def _judge_case(exercise, answer, arguments, case, track):
@@ -115,7 +126,7 @@ def _judge_case(exercise, answer, arguments, case, track):
         return Verdict(NOT_YET, "None came back", where, "the `return` is missing")
     else:
         try:
-            problem = compare.difference(outcome.value, want, track)
+            problem = compare.difference(outcome.value, want, track, like=words.float_input(names, case))
         except Exception as error:  # whatever the value may be
             problem = f"{words.kind(outcome.value)} came, which cannot be compared ({type(error).__name__})"
     if problem is None:

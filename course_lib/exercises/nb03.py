@@ -59,7 +59,7 @@ Turn scores into shares: along the last axis every result is positive and they s
             lambda x: _share(x, axis=-1),
         ),
         Mistake(
-            "exp overflows (or becomes 0 / 0): take off the largest score of each row first",
+            "`exp` overflows (or becomes 0 / 0): take off the largest score of each row first",
             lambda x: np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True),
         ),
         Mistake(

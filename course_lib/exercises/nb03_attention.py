@@ -67,7 +67,7 @@ context = weights value. Return the pair (context, weights). There may be a batc
             ),
         ),
         Mistake(
-            "exp overflows: take off the largest score of each row first",
+            "`exp` overflows: take off the largest score of each row first",
             when=lambda got, want, case: np.abs(case[0]).max() > 50 and np.isnan(got[1]).any(),
         ),
     ),

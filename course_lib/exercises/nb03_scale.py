@@ -24,7 +24,7 @@ numbers; you need no computer.
     answer="[0.125, 0.25, 0.625]: exp gives 1, 2 and 5, their sum is 8.",
     mistakes=(
         Mistake("not yet divided by their sum", [1, 2, 5]),
-        Mistake("exp(0) is 1, so the first word gets something, too", [0, 2 / 7, 5 / 7]),
+        Mistake("`exp(0)` is 1, so the first word gets something, too", [0, 2 / 7, 5 / 7]),
         Mistake(
             "shares of the scores themselves: softmax takes exp of them first",
             [0, math.log(2) / math.log(10), math.log(5) / math.log(10)],

@@ -62,7 +62,7 @@ The loss is the mean of -log softmax(logits)[target] over n rows. Write its grad
         ),
         Mistake("the logits are not turned into probabilities", lambda x, t: (x - _onehot(x, t)) / len(t)),
         Mistake(
-            "exp overflows: take off the largest logit of each row first",
+            "`exp` overflows: take off the largest logit of each row first",
             lambda x, t: (np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True) - _onehot(x, t)) / len(t),
         ),
     ),

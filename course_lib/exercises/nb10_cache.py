@@ -83,7 +83,7 @@ behind the old ones: (context, keys, values).
             _other(lambda q, k, v, K, V: _mix(k, *_right(q, k, v, K, V)[1:])),
         ),
         Mistake(
-            "exp overflows: take off the largest score first",
+            "`exp` overflows: take off the largest score first",
             when=lambda got, want, case: np.isnan(got[0]).any(),
         ),
     ),

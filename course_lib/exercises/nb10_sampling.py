@@ -49,7 +49,7 @@ probability 1 for the largest logit (of equal ones the first), 0 for all others.
             when=lambda got, want, case: case[1] == 0 and len(np.unique(got[case[0] == case[0].max()])) == 1,
         ),
         Mistake(
-            "exp overflows at a tiny temperature: take off the largest logit before dividing",
+            "`exp` overflows at a tiny temperature: take off the largest logit before dividing",
             when=lambda got, want, case: 0 < case[1] < 0.1 and np.isnan(got).any(),
         ),
     ),

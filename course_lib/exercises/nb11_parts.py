@@ -134,7 +134,7 @@ values. One head, no mask.
             lambda x, memory, Q, K, V: _columns(x @ Q, memory @ K, memory @ V),
         ),
         Mistake(
-            "exp overflows: take off the largest score of each row first",
+            "`exp` overflows: take off the largest score of each row first",
             when=lambda got, want, case: np.isnan(got[1]).any(),
         ),
     ),

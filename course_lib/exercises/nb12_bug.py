@@ -14,6 +14,9 @@ from .exercise import Mistake, exercise
 _LAYERS, _HEADS = 2, 4
 
 
+_TAKES = "loss takes a list of pairs (layer, head)"
+
+
 @functools.cache
 def _trained():
     """(model, its losses) of a small model with two layers."""
@@ -35,7 +38,11 @@ def _loss_without(off):
 
 def _loss(off=()):
     """The loss of the trained model without these heads, pairs (layer, head)."""
-    return _loss_without(tuple(sorted({(int(layer), int(head)) for layer, head in off})))
+    try:
+        pairs = {(int(layer), int(head)) for layer, head in off}
+    except TypeError:
+        raise TypeError(f"{_TAKES}, not {off!r}") from None
+    return _loss_without(tuple(sorted(pairs)))
 
 
 def _each(value):
@@ -122,7 +129,13 @@ a head that hardly matters seems to be worth a lot. Mend it.
     next_thought="Two heads that can stand in for each other: what does this measurement say about each of them?",
     broken=_broken,
     examine=_examine,
-    mistakes=_MISTAKES,
+    mistakes=(
+        *_MISTAKES,
+        Mistake(
+            "`loss` takes a *list* of pairs: loss([(layer, head)])",
+            when=lambda got, want, case: any(words in str(got) for words in (_TAKES, "_loss()")),  # or two arguments
+        ),
+    ),
 )
 def head_costs(loss, layers, heads):
     """By how much the loss grows without each head, all others on: (L, H)."""

@@ -73,7 +73,7 @@ def _examine(function):
         likely = "the `return` is missing" if ours is None else ""
         return ... if watch.untouched(ours) else (f"{words.kind(ours)} came, and a dict of arrays is expected", likely)
     if missing := [name for name in shapes if name not in ours]:
-        return f"{missing[0]} is missing", "every array comes along, turned over or not"
+        return f"the array {missing[0]} is missing", "every array comes along, turned over or not"
     if unknown := [name for name in ours if name not in shapes]:
         return f"{unknown[0]!r} is unknown to the model", "the names stay as they are"
     if kinds := [name for name, array in ours.items() if not isinstance(array, np.ndarray)]:
@@ -81,7 +81,7 @@ def _examine(function):
     likely = _likely(ours, theirs, shapes)
     if wrong := [name for name, array in ours.items() if array.shape != shapes[name]]:
         name = wrong[0]
-        return f"{name} has shape {ours[name].shape}, and the model expects {shapes[name]}", likely
+        return f"the array {name} has shape {ours[name].shape}, and the model expects {shapes[name]}", likely
     if list(given) != list(theirs) or any(not compare.same(given[name], theirs[name]) for name in theirs):
         return "The function changes its input in place: theirs", "write into a new dict, `ours`"
     wrong = [name for name, array in ours.items() if not np.array_equal(array, state[name])]

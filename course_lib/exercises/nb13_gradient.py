@@ -21,7 +21,7 @@ def _weighted(weights):
     task="""
 Several processes train together, and their parts of the batch are not equally large. Each has the gradient of its own
 *mean* loss. `gradients` is a list of arrays of one shape, `tokens` a list of whole numbers: how many tokens each part
-had. Return the gradient of the mean over *all* tokens, as a new array.
+had. Return the gradient of the mean over *all* tokens, as a new array of the same dtype.
 """,
     hints=(
         "Two parts, of 3 and of 1 tokens: the first counts three times as much as the second.",

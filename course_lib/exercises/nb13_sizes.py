@@ -54,12 +54,25 @@ How many parameters has a GPT-2? From the sizes alone: `layers` blocks of this `
             _with(lambda L, C, V, T: -4 * C * L - 2 * C),
         ),
         Mistake("a LayerNorm has a gain and a bias: 2C numbers", _with(lambda L, C, V, T: -2 * C * L - C)),
+        Mistake(  # one LayerNorm in each block, or two with a gain alone
+            "in each block 2C numbers are missing: a block has two LayerNorms, each with a gain and a bias",
+            _with(lambda L, C, V, T: -2 * C * L),
+        ),
+        Mistake(  # one bias for all of the attention, or the MLP's first no longer than its second
+            "in each block 3C numbers are missing: query, key, value and output have a bias each, together 4C, and the"
+            " first bias of the MLP has 4C numbers, too",
+            _with(lambda L, C, V, T: -3 * C * L),
+        ),
         Mistake(
             "in each block 4C numbers are missing: the biases of the attention, or the two LayerNorms",
             _with(lambda L, C, V, T: -4 * C * L),
         ),
         Mistake("the biases of the MLP are missing: 4C + C in each block", _with(lambda L, C, V, T: -5 * C * L)),
         Mistake("the biases are missing: 9C in each block", _with(lambda L, C, V, T: -9 * C * L)),
+        Mistake(
+            "biases and LayerNorms are missing: 13C in each block, 2C at the end",
+            _with(lambda L, C, V, T: -13 * C * L - 2 * C),
+        ),
         Mistake("query, key and value are three matrices", _with(lambda L, C, V, T: -2 * (C * C + C) * L)),
         Mistake("the output matrix of the attention is missing", _with(lambda L, C, V, T: -(C * C + C) * L)),
         Mistake(

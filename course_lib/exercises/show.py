@@ -98,8 +98,10 @@ def _marked(text):
 
 
 def _sentence(text):
-    """With a capital letter, and a full stop where no other mark ends it."""
+    """With a capital letter, and a full stop where no other mark ends it. A name like token.table keeps its letters."""
     if not text:
         return text
-    text = text[0].upper() + text[1:].rstrip(".")
+    text = text.rstrip(".")
+    if not re.match(r"\w+[._(\[]\w", text):
+        text = text[0].upper() + text[1:]
     return text if text.endswith(("?", "!", "…")) else text + "."

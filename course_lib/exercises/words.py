@@ -39,3 +39,12 @@ def brief(name, value):
     if array.size <= 8 and array.ndim == 1:
         return f"{name} = [{', '.join(map(number, array))}]"
     return f"{name} of shape {array.shape}" + (", float32" if array.dtype == np.float32 else "")
+
+
+def float_input(names, case):
+    """What a learner writes for the first input with floats: its name, or ``name[0]`` for a list of arrays."""
+    for name, value in zip(names, case):
+        several = isinstance(value, (list, tuple)) and len(value) > 0
+        if getattr(value[0] if several else value, "dtype", np.dtype(int)).kind == "f":
+            return f"{name}[0]" if several else name
+    return ""
