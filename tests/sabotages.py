@@ -1151,8 +1151,8 @@ EXERCISE_CHANGES = {
     ),
     "heads measured together taken for one": (
         EXERCISES + "nb12_bug.py",
-        "tuple(sorted({(int(layer), int(head)) for layer, head in off}))",
-        "tuple((int(layer), int(head)) for layer, head in off[-1:])",
+        "pairs = {(int(layer), int(head)) for layer, head in off}",
+        "pairs = {(int(layer), int(head)) for layer, head in off[-1:]}",
         "tests/test_exercise_answers.py",
         "loss_of_a_broken_one",
     ),
