@@ -93,8 +93,8 @@ def _optimizer_broken(model, rate):
     minutes=6,
     difficulty="easy",
     task="""
-This optimiser trains well for a while. But it also pulls LayerNorm's gains to 0, which should rest at 1. Mend it, and
-let the matrices decay as before.
+This optimiser trains well for a while. But it also pulls LayerNorm's gains to 0. They start at 1, and only the loss
+should move them. Mend it, and let the matrices decay as before.
 """,
     hints=(
         "Set all gradients to 0 and make one step: what moves is moved by the decay.",

@@ -23,12 +23,12 @@ def _onehot(logits, targets):
     minutes=12,
     difficulty="middle",
     task="""
-The loss is the mean of -log softmax(logits)[target] over n rows. Write its gradient by the logits (n, V):
-(softmax - onehot) / n.
+The loss is the mean of -log softmax(logits)[target] over n rows. Write its gradient by the logits (n, V): in
+words, what the model said minus what was right. And do not forget the mean.
 """,
     hints=(
         "Softmax of each row first; take off the largest logit of the row, so that nothing overflows.",
-        "onehot is 1 at the target of each row and 0 elsewhere: subtract 1 there.",
+        "It is (softmax - onehot) / n. onehot is 1 at the target of each row and 0 elsewhere: subtract 1 there.",
         "probabilities[np.arange(n), targets] -= 1 reaches one number in each row. Divide by n at the end.",
     ),
     next_thought="Each row of this gradient sums to 0. What does that say about adding the same number to all logits?",
