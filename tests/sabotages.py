@@ -893,7 +893,7 @@ def _(copy):
     shown = definitions.taught(cell)[0]
     file = copy.root / shown.file
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    last = definitions.library(shown.file)[shown.name].body[-1]
+    last = definitions.defined_in(shown.file)[shown.name].body[-1]
     lines.insert(last.lineno - 1, " " * last.col_offset + "assert True\n")
     file.write_text("".join(lines), encoding="utf-8")
     return [TEACHING], f"{stem(path)}-{cell.id}"
@@ -1024,7 +1024,7 @@ EXERCISE_CHANGES = {
     ),
     "the stub holds the answer": (
         EXERCISES + "exercise.py",
-        'return "\\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], TODO])',
+        'return "\\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], STUB])',
         "return text",
         "tests/test_exercise_answers.py",
         "stub_is_not_attempted",
@@ -1198,6 +1198,13 @@ EXERCISE_CHANGES = {
         "{escape(title)}</div>",
         "tests/test_exercise_pages.py",
         "status_in_words",
+    ),
+    "a stale task on a page": (
+        "tools/solved.py",
+        "        if tasks != [",
+        "        if False and tasks != [",
+        "tests/test_solved_copies.py",
+        "is_another_one",
     ),
     "a solution whose names a notebook lacks": (
         "tools/solved.py",

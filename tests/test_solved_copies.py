@@ -90,6 +90,21 @@ def test_solutions_find_their_names_in(path):
     assert list(solved.problems(nb.read(path))) == []
 
 
+def test_every_exercise_stands_on_one_page():
+    on_pages = [key for path in WITH_EXERCISES for key in solved.stubs(nb.read(path))]
+    assert sorted(on_pages) == sorted(exercise.id for exercise in every())
+
+
+def test_a_task_that_is_another_one_in_the_library_is_reported():
+    book = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(IMPORTS, id="imports"), *solved.cells(find("05.2"))]
+    )
+    book.cells[1].source = book.cells[1].source.replace(" ", "\n", 3)  # lines may be broken anywhere
+    assert list(solved.problems(book)) == []
+    book.cells[1].source += " And more."
+    assert list(solved.problems(book)) == ["cell ex-05-2: cell task-05-2 is not the task of exercise 05.2"]
+
+
 def test_a_name_that_a_solution_does_not_find_is_reported():
     code = nbformat.v4.new_code_cell
     cells = [code("import numpy as np\nimport math", id="imports"), code("math = 3", id="rebound")]

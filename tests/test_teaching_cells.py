@@ -29,7 +29,7 @@ def drift(cell):
     for item in shown:
         if not (nb.ROOT / item.file).exists():
             found.append(f"there is no {item.file}")
-        elif item.name not in (known := definitions.library(item.file)):
+        elif item.name not in (known := definitions.defined_in(item.file)):
             found.append(f"{item.file} has no {item.name}")
         else:
             here, there = definitions.bare(item.node), definitions.bare(known[item.name])
@@ -103,10 +103,10 @@ def tiny_library(tmp_path, monkeypatch):
     (tmp_path / "course_lib").mkdir()
     (tmp_path / "course_lib" / "f.py").write_text(LIBRARY, encoding="utf-8")
     monkeypatch.setattr(nb, "ROOT", tmp_path)
-    definitions.library.cache_clear()
+    definitions.defined_in.cache_clear()
     definitions.public_names.cache_clear()
     yield
-    definitions.library.cache_clear()
+    definitions.defined_in.cache_clear()
     definitions.public_names.cache_clear()
 
 

@@ -502,6 +502,14 @@ def test_dollars_in_legends_and_boxes_are_dollars(shown):
     assert len(shown) == 8
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_legend_that_would_lie_on_the_lines_stands_above_the_axes(many):
+    fig = style.card_figure(7.0, 3.2, layout="constrained")
+    ax = fig.subplots()
+    plots.draw_lines(ax, {f"line {n}": [n, n + 1.0] for n in range(4 if many else 3)})
+    assert len(fig.legends) == many and (ax.get_legend() is None) == many
+
+
 def test_a_graph_with_shared_nodes_is_drawn_in_no_time(shown):
     from course_lib.numpy_track.tensor import Tensor
     from course_lib.views import graphs

@@ -32,7 +32,7 @@ def definitions(body):
 
 
 @cache
-def library(path):
+def defined_in(path):
     """{dotted name: node} of a file of course_lib, methods included."""
     tree = ast.parse((nb.ROOT / path).read_text(encoding="utf-8"))
     found = {}
@@ -51,7 +51,7 @@ def public_names():
         if path.parent.name in ("views", "exercises") or "__main__" in path.read_text(encoding="utf-8"):
             continue
         where = path.relative_to(nb.ROOT).as_posix()
-        for name in library(where):
+        for name in defined_in(where):
             if "." not in name and not name.startswith("_"):
                 found.setdefault(name, []).append(where)
     return found

@@ -84,6 +84,10 @@ def problems(book):
             continue
         if cell.source.strip() != find(key).stub:
             yield f"{where}: not the stub of exercise {key}. Get it with: python tools/solved.py cells {key}"
+        wanted = cells(find(key))[0]
+        tasks = [" ".join(task.source.split()) for task in book.cells if task.get("id") == wanted.id]
+        if tasks != [" ".join(wanted.source.split())]:
+            yield f"{where}: cell {wanted.id} is not the task of exercise {key}"
         if "exercise" not in nb.tags(cell):
             yield f"{where}: without the tag 'exercise'"
         if checks.get(key, -1) < book.cells.index(cell):

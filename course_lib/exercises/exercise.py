@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-TODO = "    return ...  # your code here"
+STUB = "    return ...  # your code here"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Exercise:
         body = ast.parse(text).body[0].body
         head = body[0] if ast.get_docstring(ast.parse(text).body[0]) else None
         lines = text.splitlines()
-        return "\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], TODO])
+        return "\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], STUB])
 
     @cached_property
     def solution(self):
