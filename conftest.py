@@ -5,20 +5,28 @@ from collections import Counter
 import pytest
 from nbval.plugin import IPyNbCell
 
-from tools import nb, nbval_strict, no_network
+from tools import nbval_strict, no_network, notebook
 
-nb.kernel_environment()
+notebook.kernel_environment()
 nbval_strict.install()
 
 
 def pytest_configure(config):
     if config.option.nbval_sanitize_with is None:  # in addopts it would be relative to the caller's folder
-        config.option.nbval_sanitize_with = str(nb.ROOT / "nbval_sanitize.cfg")
+        config.option.nbval_sanitize_with = str(notebook.ROOT / "nbval_sanitize.cfg")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
+def pytest_collection_modifyitems(items):
+    """Mark notebooks and browser tests as slow; other tests say so themselves."""
+    for item in items:
+        if item.path.suffix == ".ipynb" or item.path.parent.name == "browser":
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """No test of this process leaves the machine. (Kernels have their own guard: see tools/nb.py.)"""
+    """Let no test of this process leave the machine. (Kernels have their own guard: see tools/notebook.py.)"""
     no_network.forbid(not isinstance(item, IPyNbCell))
     try:
         return (yield)
@@ -27,7 +35,7 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many cells were compared, why others were not, and the seconds of each notebook. Works under xdist too."""
+    """Print how many cells were compared, why others were not, and the seconds of each notebook."""
     reports = [r for group in terminalreporter.stats.values() for r in group if getattr(r, "when", "") == "call"]
     properties = [p for r in reports for p in r.user_properties]
     reasons = Counter(why for name, why in properties if name == "notebook cell")

@@ -5,7 +5,7 @@ import pytest
 from test_models import EVERY_GPT, T, V, first_gpt, gpt, logits_of, some_ids
 from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks
 
-from course_lib import bench_generation
+from course_lib.experiments.bench import generation as bench_generation
 
 PIECES = [[T], [1] * T, [3, 1, 1, 1], [2, 4], [1, 4, 1]]  # how the tokens of one context come, piece by piece
 
@@ -34,7 +34,7 @@ def test_logits_are_those_without_a_cache(track, options):
 
 
 @both_tracks
-@pytest.mark.parametrize("options", [{}, {"wiring": "post"}, {"tied": True, "activation": "gelu"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"norm": "post"}, {"tied": True, "activation": "gelu"}], ids=str)
 def test_in_float32_too(track, options):
     model, ids = gpt(track, dtype="float32", **options), some_ids(2, T)
     assert_same(cached_logits(model, ids, [1] * T), logits_of(model, ids))
@@ -131,7 +131,7 @@ def test_without_a_cache_nothing_is_kept(track):
     before = logits_of(model, ids)
     cached_logits(model, ids, [T], cache)
     np.testing.assert_array_equal(logits_of(model, ids), before)
-    assert model.state().keys() == gpt(track).state().keys()
+    assert model.state_dict().keys() == gpt(track).state_dict().keys()
     model(ids, ids)[1].backward()  # training goes on as ever
     assert all(p.grad is not None for p in model.parameters())
 
@@ -208,7 +208,8 @@ def test_a_model_that_sees_the_future_has_none(track):
         assert not hasattr(model, "new_cache")
 
 
-# ------------------------------------------------------------------ what it buys: course_lib.bench_generation
+# ------------------------------------------------------------------ what it buys:
+# course_lib.experiments.bench.generation
 
 
 def test_the_speed_up_is_measured_for_both_tracks(capsys):
@@ -220,7 +221,7 @@ def test_the_speed_up_is_measured_for_both_tracks(capsys):
 
 
 def test_each_step_is_measured_once_or_stands_for_its_neighbours(monkeypatch):
-    seen, model = [], gpt(NUMPY, context=200)
+    seen, model = [], gpt(NUMPY, context_length=200)
     monkeypatch.setattr(model, "forward", lambda ids, cache=None: seen.append((ids.shape[1], cache is not None)))
     ids = [1] * 200
     bench_generation.seconds_cached(model, ids)

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from track_tools import NUMPY, TORCH, assert_same, both_tracks
+from track_tools import NUMPY, TORCH, array, assert_same, assert_states_equal, both_tracks
 
-from course_lib.config import FirstGPTConfig, GPTConfig
-from course_lib.generation import generate
+from course_lib.common.config import FirstGPTConfig, GPTConfig
+from course_lib.inference import generate
 from course_lib.text import Batches, CharTokenizer, WordTokenizer, load_corpus
 from course_lib.training import History, WarmupCosine, load_checkpoint, save_checkpoint, train
 
 TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
 IDS = TOKENIZER.encode(load_corpus("hello").text)
 V = len(TOKENIZER)
-SMALL = {"context": 8, "width": 8, "layers": 1}
+SMALL = {"context_length": 8, "width": 8, "layers": 1}
 
 
 def gpt(track, seed=0, **options):
@@ -31,23 +31,22 @@ def gpt(track, seed=0, **options):
 @pytest.mark.parametrize("reader", ["numpy", "torch"])
 def test_a_model_comes_back_in_either_track(track, reader, tmp_path):
     models = [
-        gpt(track, seed=5, initial="uniform"),
-        gpt(track, seed=5, tied=True, wiring="post", activation="gelu", dropout=0.1, dtype="float64"),
+        gpt(track, seed=5, init="uniform"),
+        gpt(track, seed=5, tied=True, norm="post", activation="gelu", dropout=0.1, dtype="float64"),
         track.models.FirstGPT(FirstGPTConfig(V, causal=True, output_projection=False, **SMALL), seed=5),
     ]
     for model in models:
         save_checkpoint(tmp_path / "w.ckpt", model, TOKENIZER, note="from a test")
-        assert [p.name for p in tmp_path.iterdir()] == [
-            "w.ckpt"
-        ]  # under exactly this name, and nothing beside it (O17)
+        names = [p.name for p in tmp_path.iterdir()]
+        assert names == ["w.ckpt"]  # under exactly this name, and nothing beside it (O17)
         found = load_checkpoint(tmp_path / "w.ckpt", track=reader)
         assert type(found.model).__module__ == f"course_lib.{reader}_track.models"
         assert type(found.model).__name__ == type(model).__name__ and found.model.config == model.config
         assert (found.tokenizer, found.note) == (TOKENIZER, "from a test")
         assert found.optimizer_state is None and found.batches_state is None
-        for name, value in model.state().items():
-            np.testing.assert_array_equal(found.model.state()[name], value)
-            assert found.model.state()[name].dtype == value.dtype
+        for name, value in model.state_dict().items():
+            np.testing.assert_array_equal(found.model.state_dict()[name], value)
+            assert found.model.state_dict()[name].dtype == value.dtype
         ids = np.array([IDS[:8]])
         with model.evaluating(), found.model.evaluating():
             assert_same(model(ids, ids)[0], found.model(ids, ids)[0])
@@ -60,29 +59,25 @@ def test_P03_a_tie_survives(track, reader, tmp_path):
     model = gpt(track, tied=True)
     save_checkpoint(tmp_path / "tied", model, TOKENIZER)
     found = load_checkpoint(tmp_path / "tied", reader).model
-    assert found.head is None and found.number_of_parameters() == model.number_of_parameters()
+    assert found.head is None and found.num_parameters() == model.num_parameters()
     with safe_open(tmp_path / "tied", "numpy") as file:
-        assert "model.token.table" in file.keys() and not any("head" in key for key in file.keys())
+        assert "model.token.weight" in file.keys() and not any("head" in key for key in file.keys())
 
 
 def resume(tracks, tmp_path, steps=3, dtype="float32"):
     """Train ``steps`` steps in each of ``tracks``, through a file between two: the losses and the last weights."""
-    schedule = WarmupCosine(peak=0.01, warmup=2, total=steps * len(tracks), final=0.001)
+    schedule = WarmupCosine(lr=0.01, warmup_steps=2, total_steps=steps * len(tracks), min_lr=0.001)
     path, history = tmp_path / "run.safetensors", None
     for i, track in enumerate(tracks):
-        batches = Batches(IDS, 8, 4, seed=3)
-        if i == 0:
-            model = gpt(track, seed=1, dropout=0.2, dtype=dtype)
-            optimizer = track.optim.AdamW(model.parameters(), 0.5)
-        else:
-            found = load_checkpoint(path, track.name)
-            model = found.model
-            optimizer = track.optim.AdamW(model.parameters(), 0.5)
-            optimizer.load_state(found.optimizer_state)
-            batches.load_state(found.batches_state)
+        batches, found = Batches(IDS, 8, 4, seed=3), load_checkpoint(path, track.name) if i else None
+        model = found.model if found else gpt(track, seed=1, dropout=0.2, dtype=dtype)
+        optimizer = track.optim.AdamW(model.parameters(), 0.5)
+        if found:
+            optimizer.load_state_dict(found.optimizer_state)
+            batches.load_state_dict(found.batches_state)
         history = train(model, optimizer, batches, steps, schedule=schedule, clip=0.5, history=history, progress=False)
         save_checkpoint(path, model, TOKENIZER, optimizer, batches)
-    return history.losses, model.state()
+    return history.losses, model.state_dict()
 
 
 @both_tracks
@@ -90,8 +85,7 @@ def test_O15_n_and_n_steps_are_2n_steps(track, tmp_path):
     whole, expected = resume([track], tmp_path, steps=6)
     losses, state = resume([track, track], tmp_path, steps=3)
     assert losses == whole
-    for name, value in state.items():
-        np.testing.assert_array_equal(value, expected[name])
+    assert_states_equal(state, expected)
 
 
 @pytest.mark.parametrize("tracks", [(NUMPY, TORCH), (TORCH, NUMPY), (NUMPY, TORCH, NUMPY)], ids=str)
@@ -111,7 +105,7 @@ def test_O15_the_history_is_kept_as_plain_numbers(track, evaluations, tmp_path):
     save_checkpoint(tmp_path / "w", gpt(track), TOKENIZER, history=history)
     found = load_checkpoint(tmp_path / "w", track.name).history
     assert found == history and found.steps == 3
-    assert all(type(value) is float for row in (found.losses, found.rates, found.norms) for value in row)
+    assert all(type(value) is float for row in (found.losses, found.lrs, found.norms) for value in row)
     assert all((type(step), type(loss)) == (int, float) for step, loss in found.evaluations)
     assert load_checkpoint("market-gpt", track.name).history is None  # written before there was one
 
@@ -121,16 +115,44 @@ def test_the_rate_of_plain_descent_is_kept(track, tmp_path):
     model = gpt(track)
     save_checkpoint(tmp_path / "w", model, TOKENIZER, track.optim.SGD(model.parameters(), 0.25))
     optimizer = track.optim.SGD(model.parameters(), 9.0)
-    optimizer.load_state(load_checkpoint(tmp_path / "w", track.name).optimizer_state)
-    assert optimizer.rate == 0.25
+    optimizer.load_state_dict(load_checkpoint(tmp_path / "w", track.name).optimizer_state)
+    assert optimizer.lr == 0.25
 
 
 def test_the_model_that_ships_is_the_same_in_both_tracks():
     mine, other = (load_checkpoint("market-gpt", track) for track in ("numpy", "torch"))
     assert mine.tokenizer == other.tokenizer and mine.model.config == other.model.config
-    ids = np.arange(2 * mine.model.context).reshape(2, -1) % len(mine.tokenizer)
+    ids = np.arange(2 * mine.model.context_length).reshape(2, -1) % len(mine.tokenizer)
     with mine.model.evaluating(), other.model.evaluating():
         assert_same(mine.model(ids)[0], other.model(ids)[0])
+
+
+@both_tracks
+def test_frozen_parameters_are_in_the_file(track, tmp_path):
+    model = track.models.GPT(GPTConfig(V))
+    model.token.weight.requires_grad = False
+    optimizer = track.optim.AdamW(model.parameters(), 0.1)
+    save_checkpoint(tmp_path / "w", model, TOKENIZER, optimizer)
+    with safe_open(tmp_path / "w", "numpy") as file:
+        assert len([key for key in file.keys() if key.startswith("model.")]) == 42
+    found, ids = load_checkpoint(tmp_path / "w", track.name), np.zeros((1, 5), int)
+    np.testing.assert_array_equal(array(found.model(ids)[0]), array(model(ids)[0]))
+    found.model.token.weight.requires_grad = False
+    track.optim.AdamW(found.model.parameters(), 0.1).load_state_dict(found.optimizer_state)
+
+
+@both_tracks
+def test_an_optimiser_of_fewer_or_other_parameters_is_refused(track, tmp_path):
+    model = gpt(track)
+    optimizer = track.optim.SGD(model.parameters(), 0.1)
+    model.token.weight.requires_grad = False  # held from before: fine
+    save_checkpoint(tmp_path / "w", model, TOKENIZER, optimizer)
+    part = track.optim.SGD(model.parameters(), 0.1)
+    model.token.weight.requires_grad = True  # trained, and not held
+    more = track.optim.SGD([*model.parameters(), track.leaf([1.0], "float32")], 0.1)
+    for optimizer in (part, more):
+        with pytest.raises(ValueError, match="does not hold"):
+            save_checkpoint(tmp_path / "w", model, TOKENIZER, optimizer)
 
 
 # ------------------------------------------------------------------ the vocabulary
@@ -186,19 +208,21 @@ def test_an_interrupted_write_leaves_the_old_file_whole(tmp_path, monkeypatch, e
             save_checkpoint(path, new, TOKENIZER)
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [path.name]
     save_checkpoint(path, new, TOKENIZER)
-    np.testing.assert_array_equal(load_checkpoint(path).model.state()["token.table"], new.state()["token.table"])
+    np.testing.assert_array_equal(
+        load_checkpoint(path).model.state_dict()["token.weight"], new.state_dict()["token.weight"]
+    )
 
 
 def test_the_file_is_there_under_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
     rename, seen = os.replace, []
 
     def watch(beside, path):
-        seen.append((beside.name, path.exists(), load_checkpoint(beside).tokenizer == TOKENIZER))
+        seen.append((beside.suffix, path.exists(), load_checkpoint(beside).tokenizer == TOKENIZER))
         rename(beside, path)
 
     monkeypatch.setattr(os, "replace", watch)
     save_checkpoint(tmp_path / "w", gpt(NUMPY), TOKENIZER)
-    assert seen == [("w.part", False, True)]
+    assert seen == [(".part", False, True)]
 
 
 def damaged(path, content):
@@ -239,17 +263,11 @@ def rewritten(path, **changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "other 1"},
-        {"model": "Bigram"},
-        {"model": "os"},
-        {"tokenizer": "re"},
-        {"vocabulary": ["a", "a"]},
-        {"vocabulary": ["a", "b"]},
-        {"config": {"vocabulary_size": V, "depth": 3}},
-        {"config": {"vocabulary_size": V, "width": 9}},
-        {"dropout": {"bit_generator": "MT19937"}},
+        {"format": "other 1"}, {"model": "Bigram"}, {"model": "os"}, {"tokenizer": "re"},
+        {"vocabulary": ["a", "a"]}, {"vocabulary": ["a", "b"]}, {"dropout": {"bit_generator": "MT19937"}},
+        {"config": {"vocab_size": V, "depth": 3}}, {"config": {"vocab_size": V, "width": 9}},
     ],
-)
+)  # fmt: skip
 def test_parts_that_do_not_fit_are_named(tmp_path, changes):
     path = tmp_path / "w"
     save_checkpoint(path, gpt(NUMPY), TOKENIZER)
@@ -283,25 +301,16 @@ def test_wrong_arguments(tmp_path):
         load_checkpoint(tmp_path)
 
 
-def test_a_flipped_bit_is_noticed(tmp_path):
-    path = tmp_path / "w.ckpt"
-    save_checkpoint(path, gpt(NUMPY), TOKENIZER)
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="w.ckpt.*not those that were written"):
-        load_checkpoint(path)
-
-
-def test_a_changed_vocabulary_is_noticed(tmp_path):
-    path = tmp_path / "w.ckpt"
+def test_a_flipped_bit_and_a_changed_vocabulary_are_noticed(tmp_path):
+    path, quoted = tmp_path / "w.ckpt", b'\\"a\\"'
     save_checkpoint(path, gpt(NUMPY), TOKENIZER)
     content = path.read_bytes()
-    quoted = b'\\"a\\"'
     assert content.count(quoted) == 1
-    path.write_bytes(content.replace(quoted, quoted.replace(b"a", b"z")))
-    with pytest.raises(ValueError, match="not those that were written"):
-        load_checkpoint(path)
+    flipped = content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
+    for changed in (flipped, content.replace(quoted, quoted.replace(b"a", b"z"))):
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match="w.ckpt.*not those that were written"):
+            load_checkpoint(path)
 
 
 @pytest.mark.parametrize("about", ["[1]", "3", '{"format": 1}'])

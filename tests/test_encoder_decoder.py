@@ -1,18 +1,29 @@
 """The encoder–decoder Transformer against PyTorch's own layers, in both tracks; its masks, its sizes, its numbers."""
 
 import importlib
+import operator
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from track_tools import NUMPY, TORCH, array, assert_close, assert_parameters_agree, assert_same, both_tracks, grad
+from track_tools import (
+    NUMPY,
+    TORCH,
+    array,
+    assert_close,
+    assert_parameters_agree,
+    assert_same,
+    both_tracks,
+    grad,
+    normal,
+)
 
-from course_lib.config import TransformerConfig
+from course_lib.common.config import TransformerConfig
+from course_lib.common.initializer import Initializer
+from course_lib.common.positions import sinusoidal_positions
 from course_lib.idiomatic import encoder_decoder as idiomatic
-from course_lib.idiomatic.weights import pairs
-from course_lib.initial import Initial
-from course_lib.positions import sinusoidal_positions
+from course_lib.idiomatic.weights import load_raw, pairs, raw_state
 
 B, S, T, C, H, INNER = 3, 4, 5, 6, 2, 10
 KEPT = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]], bool)  # of the source
@@ -25,22 +36,18 @@ def parts(track):
 
 
 def config(**options):
-    size = {"width": C, "heads": H, "layers": 2, "inner": INNER, "dropout": 0.0, "maximum": 9, "dtype": "float64"}
-    return TransformerConfig(7, 11, **{**size, "initial": "uniform", **options})
+    size = {"width": C, "heads": H, "layers": 2, "d_ff": INNER, "dropout": 0.0, "context_length": 9, "dtype": "float64"}
+    return TransformerConfig(7, 11, **{**size, "init": "uniform", **options})
 
 
 def ids(*shape, size=7, seed=0):
     return np.random.default_rng(seed).integers(size, size=shape)
 
 
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
 def stirred(module):
     """Every parameter moved a little, so that no bias is 0 and no gain 1."""
     rng = np.random.default_rng(5)
-    module.load_state({name: p + 0.1 * rng.standard_normal(p.shape) for name, p in module.state().items()})
+    module.load_state_dict({name: p + 0.1 * rng.standard_normal(p.shape) for name, p in module.state_dict().items()})
     return module
 
 
@@ -50,60 +57,38 @@ def sources(kept):
 
 
 # ------------------------------------------------------------------ PyTorch's layers, with our weights
-def give_linear(theirs, ours):
-    theirs.weight.data = torch.tensor(array(ours.weight).T.copy())
-    theirs.bias.data = torch.tensor(array(ours.bias))
+def matched(theirs, ours):
+    """Pairs: a parameter of PyTorch's layer, and ours that stand in it one below the other, matrices transposed."""
+    if isinstance(theirs, nn.Linear | nn.LayerNorm):
+        yield from ((theirs.weight, [ours.weight]), (theirs.bias, [ours.bias]))
+    elif isinstance(theirs, nn.MultiheadAttention):
+        three = (ours.query, ours.key, ours.value)
+        yield theirs.in_proj_weight, [part.weight for part in three]
+        yield theirs.in_proj_bias, [part.bias for part in three]
+        yield from matched(theirs.out_proj, ours.output)
+    else:
+        names = {"self_attn": "attention", "linear1": "feed_forward.up", "linear2": "feed_forward.down"}
+        if hasattr(ours, "cross"):
+            names |= {"multihead_attn": "cross", "norm2": "cross_norm", "norm3": "feed_forward_norm"}
+        else:
+            names |= {"norm2": "feed_forward_norm"}
+        for name, our_name in {**names, "norm1": "attention_norm"}.items():
+            yield from matched(getattr(theirs, name), operator.attrgetter(our_name)(ours))
 
 
-def give_norm(theirs, ours):
-    theirs.weight.data, theirs.bias.data = torch.tensor(array(ours.gain)), torch.tensor(array(ours.bias))
-
-
-def give_attention(theirs, ours):
-    three = (ours.query, ours.key, ours.value)
-    theirs.in_proj_weight.data = torch.tensor(np.concatenate([array(part.weight).T for part in three]))
-    theirs.in_proj_bias.data = torch.tensor(np.concatenate([array(part.bias) for part in three]))
-    give_linear(theirs.out_proj, ours.output)
-
-
-def give_layer(theirs, ours):
-    give_attention(theirs.self_attn, ours.attention)
-    give_linear(theirs.linear1, ours.feed_forward.inner)
-    give_linear(theirs.linear2, ours.feed_forward.outer)
-    norms = [ours.attention_norm, ours.feed_forward_norm]
-    if hasattr(ours, "cross"):
-        give_attention(theirs.multihead_attn, ours.cross)
-        norms.insert(1, ours.cross_norm)
-    for number, norm in enumerate(norms, 1):
-        give_norm(getattr(theirs, f"norm{number}"), norm)
-
-
-def same_linear(theirs, ours, what):
-    assert_same(grad(ours.weight), theirs.weight.grad.T, f"{what} weight")
-    assert_same(grad(ours.bias), theirs.bias.grad, f"{what} bias")
-
-
-def same_attention(theirs, ours, what):
-    pieces = (ours.query, ours.key, ours.value)
-    weights = np.concatenate([grad(part.weight).T for part in pieces])
-    assert_same(weights, theirs.in_proj_weight.grad, f"{what} weights")
-    assert_same(np.concatenate([grad(part.bias) for part in pieces]), theirs.in_proj_bias.grad, f"{what} biases")
-    same_linear(theirs.out_proj, ours.output, f"{what} output")
+def give(theirs, ours):
+    """Our weights for PyTorch's layer."""
+    for p, pieces in matched(theirs, ours):
+        p.data = torch.tensor(np.concatenate([array(piece).T for piece in pieces]))
 
 
 def same_gradients(theirs, ours):
     """The gradient of every parameter of a layer."""
-    same_attention(theirs.self_attn, ours.attention, "attention")
-    same_linear(theirs.linear1, ours.feed_forward.inner, "inner")
-    same_linear(theirs.linear2, ours.feed_forward.outer, "outer")
-    norms = [ours.attention_norm, ours.feed_forward_norm]
-    if hasattr(ours, "cross"):
-        same_attention(theirs.multihead_attn, ours.cross, "cross")
-        norms.insert(1, ours.cross_norm)
-    for number, norm in enumerate(norms, 1):
-        their_norm = getattr(theirs, f"norm{number}")
-        assert_same(grad(norm.gain), their_norm.weight.grad, f"norm {number} gain")
-        assert_same(grad(norm.bias), their_norm.bias.grad, f"norm {number} bias")
+    compared = 0
+    for p, pieces in matched(theirs, ours):
+        assert_same(np.concatenate([grad(piece).T for piece in pieces]), p.grad, f"gradient in {type(ours).__name__}")
+        compared += len(pieces)
+    assert compared == len(ours.parameters())
 
 
 def leaf(values):
@@ -115,9 +100,9 @@ def projected(out, r):
 
 
 def layer_pair(track, kind):
-    made = getattr(parts(track), kind)(config(), Initial(1, "uniform", "float64"), track.modules.Dropout(0.0, None))
+    made = getattr(parts(track), kind)(config(), Initializer(1, "uniform", "float64"), track.modules.Dropout(0.0, None))
     theirs = getattr(nn, f"Transformer{kind}")(C, H, INNER, dropout=0.0, batch_first=True, dtype=torch.float64)
-    give_layer(theirs, stirred(made))
+    give(theirs, stirred(made))
     return made, theirs
 
 
@@ -149,10 +134,7 @@ def test_decoder_layer_equals_pytorch(track, padded):
     seen, memory_seen, masks = causal, None, {}
     if padded:
         seen, memory_seen = causal & TARGET_KEPT[:, None, None, :], sources(KEPT)
-        masks = {
-            "tgt_key_padding_mask": torch.tensor(~TARGET_KEPT),
-            "memory_key_padding_mask": torch.tensor(~KEPT),
-        }
+        masks = {"tgt_key_padding_mask": torch.tensor(~TARGET_KEPT), "memory_key_padding_mask": torch.tensor(~KEPT)}
     out = ours(x, memory, *map(track.F.check_allow, (seen, memory_seen)))
     expected = theirs(their_x, their_memory, tgt_mask=torch.tensor(~causal), **masks)
     assert_same(array(out)[kept], array(expected)[kept], "output at the kept positions")
@@ -171,20 +153,15 @@ def test_transformer_equals_pytorch(track, padded):
     model = stirred(parts(track).Transformer(config(), seed=3))
     theirs = nn.Transformer(C, H, 2, 2, INNER, dropout=0.0, batch_first=True, dtype=torch.float64)
     theirs.encoder.norm = theirs.decoder.norm = None  # the two LayerNorms that the paper does not have
-    for mine, other in zip(
-        [*model.encoder.layers, *model.decoder.layers],
-        [*theirs.encoder.layers, *theirs.decoder.layers],
-        strict=True,
-    ):
-        give_layer(other, mine)
+    layers = [*model.encoder.layers, *model.decoder.layers]
+    their_layers = [*theirs.encoder.layers, *theirs.decoder.layers]
+    for mine, other in zip(layers, their_layers, strict=True):
+        give(other, mine)
     source, target = ids(B, S), ids(B, T, size=11)
     kept = TARGET_KEPT if padded else np.ones((B, T), bool)
-    tables, positions = [], torch.tensor(sinusoidal_positions(9, C, "float64"))
-    inputs = []
-    for part, tokens in ((model.encoder, source), (model.decoder, target)):
-        table = leaf(array(part.embedding.token.table))
-        tables.append(table)
-        inputs.append(table[torch.tensor(tokens)] * C**0.5 + positions[: tokens.shape[1]])
+    tables = [leaf(array(part.embedding.token.weight)) for part in (model.encoder, model.decoder)]
+    places = torch.tensor(sinusoidal_positions(9, C, "float64"))
+    inputs = [t[torch.tensor(x)] * C**0.5 + places[: x.shape[1]] for t, x in zip(tables, (source, target))]
     masks = {"tgt_mask": torch.tensor(~np.tril(np.ones((T, T), bool)))}
     if padded:
         masks |= {
@@ -193,7 +170,7 @@ def test_transformer_equals_pytorch(track, padded):
             "tgt_key_padding_mask": torch.tensor(~TARGET_KEPT),
         }
     head = nn.Linear(C, 11, dtype=torch.float64)
-    give_linear(head, model.head)
+    give(head, model.head)
     expected = head(theirs(*inputs, **masks))
     out = model(source, target, *((KEPT, TARGET_KEPT) if padded else ()))
     assert out.shape == (B, T, 11)
@@ -202,12 +179,10 @@ def test_transformer_equals_pytorch(track, padded):
     track.project(out, r).backward()
     projected(expected, r).backward()
     for part, table in zip((model.encoder, model.decoder), tables, strict=True):
-        assert_same(grad(part.embedding.token.table), table.grad, "gradient of a table")
-    for mine, other in zip(model.encoder.layers, theirs.encoder.layers, strict=True):
+        assert_same(grad(part.embedding.token.weight), table.grad, "gradient of a table")
+    for mine, other in zip(layers, their_layers, strict=True):
         same_gradients(other, mine)
-    for mine, other in zip(model.decoder.layers, theirs.decoder.layers, strict=True):
-        same_gradients(other, mine)
-    same_linear(head, model.head, "head")
+    same_gradients(head, model.head)
 
 
 @both_tracks
@@ -229,18 +204,18 @@ def test_dropout_sits_where_the_docstrings_say(track):
 
     drop = Counting()
     x, memory = track.constant(normal(B, T, C)), track.constant(normal(B, S, C))
-    M.DecoderLayer(config(), Initial(0, "uniform", "float64"), drop)(x, memory)
+    M.DecoderLayer(config(), Initializer(0, "uniform", "float64"), drop)(x, memory)
     inside = (B, T, INNER)
     assert drop.shapes == [(B, H, T, T), (B, T, C), (B, H, T, S), (B, T, C), inside]
     drop.shapes.clear()
-    M.EncoderLayer(config(), Initial(0, "uniform", "float64"), drop)(x)
+    M.EncoderLayer(config(), Initializer(0, "uniform", "float64"), drop)(x)
     assert drop.shapes == [(B, H, T, T), (B, T, C), inside]
 
 
 @both_tracks
 def test_weights_on_show_are_those_before_dropout(track):
     drop = track.modules.Dropout(0.5, np.random.default_rng(0))
-    attention = parts(track).MultiHeadAttention(C, H, Initial(0, "uniform", "float64"), drop)
+    attention = parts(track).MultiHeadAttention(C, H, Initializer(0, "uniform", "float64"), drop)
     x, memory = track.constant(normal(B, T, C)), track.constant(normal(B, S, C))
     out = array(attention(x, memory, memory))
     weights = array(attention.weights)
@@ -263,13 +238,13 @@ def test_looking_at_attention_changes_nothing(track):
 
 # ------------------------------------------------------------------ both tracks, and the idiomatic form
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("options", [{}, {"dropout": 0.3}, {"width": 15, "heads": 3}, {"initial": "small"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"dropout": 0.3}, {"width": 15, "heads": 3}, {"init": "small"}], ids=str)
 def test_the_tracks_agree(options, dtype):
     models = [stirred(parts(track).Transformer(config(dtype=dtype, **options), seed=3)) for track in (NUMPY, TORCH)]
     taught = [parts(t).TeacherForcing(model) for t, model in zip((NUMPY, TORCH), models, strict=True)]
     source, target = 1 + ids(B, S, size=6), 1 + ids(B, T, size=10)
     source[~KEPT], target[~TARGET_KEPT] = 0, 0
-    labels = np.where(TARGET_KEPT, 1 + ids(B, T, size=10, seed=1), 0)
+    labels = np.where(TARGET_KEPT, 1 + ids(B, T, size=10, seed=1), -100)
     for _ in range(2):  # twice, so that the next dropout masks agree too
         for model in models:
             for p in model.parameters():
@@ -302,7 +277,7 @@ def test_no_layers():
 @both_tracks
 def test_the_idiomatic_form_equals_the_raw_one(track, padded):
     raw = stirred(parts(track).Transformer(config(), seed=3))
-    model = idiomatic.load_raw(idiomatic.Transformer(config()), raw.state())
+    model = load_raw(idiomatic.Transformer(config()), raw.state_dict())
     source, target, masks = ids(B, S), ids(B, T, size=11), (KEPT, TARGET_KEPT) if padded else ()
     kept = TARGET_KEPT if padded else np.ones((B, T), bool)
     out = raw(source, target, *masks)
@@ -315,7 +290,7 @@ def test_the_idiomatic_form_equals_the_raw_one(track, padded):
     assert len(theirs) == len(raw.parameters()) == len(list(pairs(model)))
     for name, raw_name, turned in pairs(model):
         found = theirs[name].grad
-        assert_same(grad(raw.named_parameters()[raw_name]), found.T if turned else found, name)
+        assert_same(grad(dict(raw.named_parameters())[raw_name]), found.T if turned else found, name)
 
 
 @both_tracks
@@ -323,7 +298,7 @@ def test_weights_go_back_from_the_idiomatic_form(track):
     torch.manual_seed(0)
     model = idiomatic.Transformer(config())
     raw = parts(track).Transformer(config(), seed=1)
-    raw.load_state(idiomatic.raw_state(model))
+    raw.load_state_dict(raw_state(model))
     source, target = ids(B, S), ids(B, T, size=11)
     assert_same(raw(source, target), model(torch.tensor(source), torch.tensor(target)))
     for p in raw.parameters():  # the raw model has its own copies
@@ -341,13 +316,14 @@ def test_idiomatic_conveniences():
     assert not torch.equal(model(*pair), model(*pair))  # dropout draws anew
     model.eval()
     assert torch.equal(model(*pair), model(*pair))  # also in the attention, whose function does not know eval
-    state = parts(NUMPY).Transformer(config()).state()
-    with pytest.raises(ValueError, match=r"missing \['head.bias'\]"):
-        idiomatic.load_raw(model, {k: v for k, v in state.items() if k != "head.bias"})
-    with pytest.raises(ValueError, match=r"unknown \['tail'\]"):
-        idiomatic.load_raw(model, state | {"tail": np.zeros(3)})
-    with pytest.raises(ValueError, match="size mismatch for head.bias"):
-        idiomatic.load_raw(model, state | {"head.bias": np.zeros(3)})
+    state = parts(NUMPY).Transformer(config()).state_dict()
+    for wrong, message in (
+        ({k: v for k, v in state.items() if k != "head.bias"}, r"missing \['head.bias'\]"),
+        (state | {"tail": np.zeros(3)}, r"unknown \['tail'\]"),
+        (state | {"head.bias": np.zeros(3)}, "size mismatch for head.bias"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_raw(model, wrong)
     with pytest.raises(ValueError, match="10 tokens: the model takes 1 to 9"):
         model(torch.zeros(1, 10, dtype=torch.int64), pair[1])
 
@@ -376,9 +352,9 @@ def test_positions_are_exact_to_the_last_row():
 @both_tracks
 def test_positions_are_a_constant(track):
     model = parts(track).Transformer(config(), seed=0)
-    assert not any("position" in name for name in model.named_parameters())
+    assert not any("position" in name for name, _ in model.named_parameters())
     embedding, tokens = model.encoder.embedding, ids(B, S)
-    table = array(embedding.token.table)
+    table = array(embedding.token.weight)
     assert_close(embedding(tokens), table[tokens] * 6**0.5 + sinusoidal_positions(9, C, "float64")[:S], 1e-12)
     parts(track).TeacherForcing(model, padding=-1)((tokens, tokens), tokens)[1].backward()
     assert array(embedding.positions).tolist() == sinusoidal_positions(9, C, "float64").tolist()
@@ -399,10 +375,10 @@ def test_padded_source_tokens_change_nothing(track):
 @both_tracks
 def test_cross_attention_averages_the_real_source_only(track):
     """The source mask is on the key axis: of the values 1, 2, 9 (padding) a query that sees all the same takes 1.5."""
-    attention = parts(track).MultiHeadAttention(1, 1, Initial(0, dtype="float64"), track.modules.Dropout(0.0, None))
+    attention = parts(track).MultiHeadAttention(1, 1, Initializer(0, dtype="float64"), track.modules.Dropout(0.0, None))
     ones = {name: np.full(p.shape, float(name in ("value.weight", "output.weight"))) for name, p in
-            attention.named_parameters().items()}  # fmt: skip
-    attention.load_state(ones)
+            attention.named_parameters()}  # fmt: skip
+    attention.load_state_dict(ones)
     query, memory = track.constant(np.zeros((1, 2, 1))), track.constant([[[1.0], [2.0], [9.0]]])
     on_key_axis = parts(track).on_key_axis
     mask = on_key_axis(np.array([[True, True, False]]), (1, 3), "source_allow")
@@ -440,7 +416,7 @@ def test_a_source_of_padding_alone(track):
     assert np.isfinite(array(out)).all()
     assert_same(out, model(other, target, kept))
     out.sum().backward()
-    gradients = grad(model.encoder.embedding.token.table)
+    gradients = grad(model.encoder.embedding.token.weight)
     assert np.isfinite(gradients).all() and (gradients[6] == 0).all() and (gradients[source[0]] != 0).any()
     cross = model.decoder.layers[0].cross.weights
     assert (array(cross)[1] == 0).all()
@@ -452,7 +428,7 @@ def test_labels_of_padding_do_not_count(track):
     taught = parts(track).TeacherForcing(stirred(parts(track).Transformer(config(), seed=0)))
     source, target = 1 + ids(B, S, size=6), 1 + ids(B, T, size=10)
     target[~TARGET_KEPT] = 0
-    labels = np.where(TARGET_KEPT, 1 + ids(B, T, size=10, seed=1), 0)
+    labels = np.where(TARGET_KEPT, 1 + ids(B, T, size=10, seed=1), -100)
     logits, loss = taught((source, target), labels)
     rows = array(logits)[TARGET_KEPT]
     rows = rows - np.log(np.exp(rows).sum(axis=-1, keepdims=True))
@@ -460,18 +436,20 @@ def test_labels_of_padding_do_not_count(track):
     assert loss.item() == pytest.approx(expected, abs=1e-12)
     assert taught((source, target))[1] is None
     # more padding on both sides changes nothing
-    wider = [np.pad(ids_, ((0, 0), (0, 3))) for ids_ in (source, target, labels)]
+    wider = [np.pad(row, ((0, 0), (0, 3)), constant_values=p) for row, p in ((source, 0), (target, 0), (labels, -100))]
     longer = taught((wider[0], wider[1]), wider[2])
     assert longer[1].item() == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(ValueError, match="all 15 targets are 0"):
-        taught((source, target), np.zeros_like(labels))
+    with pytest.raises(ValueError, match=r"0 is padding, so as a label it must be -100: ignore_padding"):
+        taught((source, target), np.where(labels == -100, 0, labels))
+    with pytest.raises(ValueError, match="all 15 targets are -100"):
+        taught((source, target), np.full_like(labels, -100))
 
 
 @both_tracks
 def test_masks_that_do_not_fit(track):
     model = parts(track).Transformer(config(), seed=0)
     source, target = ids(B, S), ids(B, T, size=11)
-    with pytest.raises(TypeError, match="source_allow must be boolean .True = may look., not int64"):
+    with pytest.raises(TypeError, match="source_allow must be boolean .True = may attend., not .*int64"):
         model(source, target, KEPT.astype(int))
     with pytest.raises(ValueError, match=r"source_allow has shape \(3, 5\), but the ids \(3, 4\)"):
         model(source, target, TARGET_KEPT)
@@ -502,7 +480,7 @@ def test_lengths(track):
 @both_tracks
 def test_the_longest_sequence_of_the_defaults(track):
     """5000 positions work and 5001 do not, in the source and in the target."""
-    model = parts(track).Transformer(TransformerConfig(7, 11, width=3, heads=1, layers=1, inner=2), seed=0)
+    model = parts(track).Transformer(TransformerConfig(7, 11, width=3, heads=1, layers=1, d_ff=2), seed=0)
     with model.evaluating():
         for s, t in ((5000, 1), (1, 5000)):
             out = array(model(ids(1, s), ids(1, t, size=11)))
@@ -531,9 +509,9 @@ def test_parameters_of_the_default_model():
     assert (attention, feed_forward, encoder, decoder) == (1_050_624, 2_099_712, 18_914_304, 25_224_192)
     vocabularies = (source + target) * width + (width * target + target)
     model = parts(NUMPY).Transformer(TransformerConfig(source, target))
-    assert model.number_of_parameters() == encoder + decoder + vocabularies == 44_177_953
+    assert model.num_parameters() == encoder + decoder + vocabularies == 44_177_953
     by_part = {
-        name: sum(p.data.size for full, p in model.named_parameters().items() if full.startswith(name))
+        name: sum(p.data.size for full, p in model.named_parameters() if full.startswith(name))
         for name in ("encoder.layers", "decoder.layers")
     }
     assert by_part == {"encoder.layers": encoder, "decoder.layers": decoder}
@@ -545,9 +523,9 @@ def test_parameters_of_the_default_model():
         ({"width": 10, "heads": 4}, "width 10 is not divisible by 4 heads"),
         ({"dropout": 1.5}, "dropout must be between 0 and 1, not 1.5"),
         ({"layers": -1}, "layers must be a whole number, at least 0, not -1"),
-        ({"inner": 0}, "inner must be a whole number, at least 1, not 0"),
-        ({"maximum": 2.5}, "maximum must be a whole number, at least 1, not 2.5"),
-        ({"initial": "big"}, "initial must be one of small"),
+        ({"d_ff": 0}, "d_ff must be a whole number, at least 1, not 0"),
+        ({"context_length": 2.5}, "context_length must be a whole number, at least 1, not 2.5"),
+        ({"init": "big"}, "init must be one of small"),
     ],
 )
 def test_configs_that_make_no_sense(options, message):
@@ -557,4 +535,5 @@ def test_configs_that_make_no_sense(options, message):
 
 def test_the_defaults_are_those_of_the_paper():
     base = TransformerConfig(11, 33)
-    assert (base.width, base.heads, base.layers, base.inner, base.dropout, base.maximum) == (512, 8, 6, 2048, 0.1, 5000)
+    sizes = (base.width, base.heads, base.layers, base.d_ff, base.dropout, base.context_length)
+    assert sizes == (512, 8, 6, 2048, 0.1, 5000)

@@ -3,7 +3,7 @@
 import importlib.metadata
 import sys
 
-from course_lib import environment
+from course_lib import jupyter as environment
 
 
 def test_W09_it_names_this_python_and_the_versions(capsys):
@@ -13,8 +13,9 @@ def test_W09_it_names_this_python_and_the_versions(capsys):
     assert f"here: ipywidgets {importlib.metadata.version('ipywidgets')}\n" in out
 
 
-def test_W09_a_missing_package_gets_the_command_for_exactly_this_python(capsys):
-    assert environment.check_environment(["numpy", "no-such-package"]) is False
+def test_W09_a_missing_package_gets_the_command_for_exactly_this_python(capsys, monkeypatch):
+    monkeypatch.setattr(environment, "PACKAGES", ("numpy", "no-such-package"))
+    assert environment.check_environment() is False
     out = capsys.readouterr().out
     assert f'"{sys.executable}" -m pip install no-such-package' in out and "everything is there" not in out
 

@@ -69,8 +69,8 @@ LISTS = [e for e in every() if isinstance(e.value, list)]
 def test_a_list_of_another_length_does_not_hear_how_long_the_right_one_is(exercise):
     for answer in (exercise.value[:-1], [*exercise.value, 0], [[0], [0, 1]]):
         assert judge(exercise, answer).problem == f"You say {answer}"
-    assert judge(exercise, 3).problem == "You say 3, and a list is expected"
-    assert judge(exercise, {3}).problem == "You gave a set, and a list is expected"
+    assert judge(exercise, 3).problem == "You say 3, but a list is expected"
+    assert judge(exercise, {3}).problem == "You gave a set, but a list is expected"
 
 
 def test_what_came_is_said_without_the_right_shape(capsys):
@@ -79,6 +79,6 @@ def test_what_came_is_said_without_the_right_shape(capsys):
     check("array", np.zeros(2), np.zeros((2, 2)))
     assert capsys.readouterr().out.splitlines() == [
         "shape: not yet. You say (2, 3). Hint: ",
-        "number: not yet. You say [2, 3], and one number is expected. Hint: ",
-        "array: not yet. Your array has shape (2,), and (2, 2) is expected. Hint: ",
+        "number: not yet. You say [2, 3], but one number is expected. Hint: ",
+        "array: not yet. Your array has shape (2,), but (2, 2) is expected. Hint: ",
     ]

@@ -11,8 +11,8 @@ from safetensors.numpy import save_file
 from torch.nn import functional as F
 from track_tools import NUMPY, array, assert_same, both_tracks
 
-from course_lib.generation import generate_ids
-from course_lib.gpt2 import GPT2Tokenizer, from_gpt2_state, gpt2_config, gpt2_shapes, load_gpt2, to_gpt2_state
+from course_lib.inference import generate_ids
+from course_lib.inference.gpt2 import GPT2Tokenizer, from_gpt2_state, gpt2_config, gpt2_shapes, load_gpt2, to_gpt2_state
 
 V, T, C, H, L = 61, 12, 24, 3, 2
 IDS = np.random.default_rng(1).integers(V, size=(2, T))
@@ -80,7 +80,7 @@ def test_logits(track, dtype, tmp_path):
     model = load_gpt2(folder_with(tmp_path, arrays), track.name, dtype)
     assert_same(model(IDS)[0], reference(arrays, IDS))
     assert_same(model(IDS[:, :1])[0], reference(arrays, IDS[:, :1]))
-    assert (model.context, model.vocabulary_size, model.config.heads, model.config.layers) == (T, V, H, L)
+    assert (model.context_length, model.vocab_size, model.config.heads, model.config.layers) == (T, V, H, L)
 
 
 def test_the_tracks_agree(tmp_path):
@@ -161,10 +161,10 @@ def test_files_that_do_not_fit(tmp_path):
     turned = arrays | {"h.0.mlp.c_fc.weight": arrays["h.0.mlp.c_fc.weight"].T}  # as torch.nn.Linear would store it
     with pytest.raises(ValueError, match=r"h.0.mlp.c_fc.weight has shape \(96, 24\), not \(24, 96\)"):
         load_gpt2(folder_with(tmp_path, turned))
-    with pytest.raises(ValueError, match="wpe.weight is missing or no matrix"):
+    with pytest.raises(ValueError, match="wpe.weight is missing or not a matrix"):
         load_gpt2(folder_with(tmp_path, {"wte.weight": arrays["wte.weight"]}))
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
+    with pytest.raises(ValueError, match="not a complete safetensors file"):
         load_gpt2(tmp_path)
 
 
@@ -178,14 +178,20 @@ def test_parameters_of_the_smallest_published_size():
     assert sum(math.prod(shape) for shape in gpt2_shapes(gpt2_config()).values()) == total
     small = gpt2_config(L, H, C, T, V)  # a model has as many as its shapes say
     counted = sum(math.prod(shape) for shape in gpt2_shapes(small).values())
-    assert NUMPY.models.GPT(small).number_of_parameters() == counted == sum(a.size for a in checkpoint().values())
+    assert NUMPY.models.GPT(small).num_parameters() == counted == sum(a.size for a in checkpoint().values())
 
 
 def test_the_shape_is_the_courses_own():
-    config = gpt2_config(layers=2, heads=3, width=24, context=12, vocabulary_size=61)
-    assert config.tied and config.attention_bias and config.wiring == "pre" and config.activation == "gelu"
+    config = gpt2_config(layers=2, heads=3, width=24, context_length=12, vocab_size=61)
+    assert (
+        config.tied
+        and config.attention_bias
+        and config.norm == "pre"
+        and config.residual
+        and config.activation == "gelu"
+    )
     without = NUMPY.models.GPT(dataclasses.replace(config, attention_bias=False))
-    names = NUMPY.models.GPT(config).named_parameters().keys() - without.named_parameters().keys()
+    names = dict(NUMPY.models.GPT(config).named_parameters()).keys() - dict(without.named_parameters())
     assert names == {f"blocks.{i}.attention.layer.{part}.bias" for i in range(2)
                      for part in ("query", "key", "value", "output")}  # fmt: skip
 

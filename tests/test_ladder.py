@@ -1,5 +1,5 @@
 """The loss ladder: every rung can be climbed, changes one thing, and the stored figures are those of these rungs.
-The figures themselves come from ``python -m course_lib.ladder``."""
+The figures themselves come from ``python -m course_lib.experiments.ladder``."""
 
 import json
 import math
@@ -9,10 +9,10 @@ import pytest
 from matplotlib.figure import Figure
 from track_tools import assert_same, both_tracks
 
-from course_lib import ladder as ladders
-from course_lib.ladder import PICTURES, RUNGS, Ladder, in_words, measured
-from course_lib.recipes import token_losses
+from course_lib.experiments import ladder as ladders
+from course_lib.experiments.ladder import PICTURES, RUNGS, WITHOUT, Ladder, in_words, measured
 from course_lib.text import CharTokenizer, load_corpus
+from course_lib.training.evaluation import token_losses
 from course_lib.views.ladder import draw_ladder
 
 TEXT = load_corpus("market").text[:5000]
@@ -20,19 +20,19 @@ STORED = json.loads((PICTURES / "ladder.json").read_text(encoding="utf-8"))
 
 
 @both_tracks
-@pytest.mark.parametrize("key", RUNGS)
+@pytest.mark.parametrize("key", RUNGS | WITHOUT)
 def test_every_rung_can_be_climbed(track, key):
-    ladder = Ladder(TEXT, steps=4, batch_size=2, context=8, width=8)
+    ladder = Ladder(TEXT, steps=4, batch_size=2, context_length=8, width=8)
     rung = measured(ladder, key, track.name, progress=False)
     assert rung["steps"] == 4 and rung["tokens"] == 4 * 2 * 8 and rung["track"] == track.name
-    assert rung["parameters"] == ladder.model(key).number_of_parameters()
+    assert rung["parameters"] == ladder.model(key).num_parameters()
     assert math.isfinite(rung["loss"]) and rung["loss"] < 1.3 * math.log(len(set(TEXT)))
     json.dumps(rung, allow_nan=False)
 
 
 @pytest.mark.parametrize("key", RUNGS)
 def test_both_tracks_begin_a_rung_with_the_same_weights(key):
-    one, other = (Ladder(TEXT).model(key, track).state() for track in ("numpy", "torch"))
+    one, other = (Ladder(TEXT).model(key, track).state_dict() for track in ("numpy", "torch"))
     for name, value in one.items():
         assert_same(value, other[name], name)
 
@@ -40,7 +40,7 @@ def test_both_tracks_begin_a_rung_with_the_same_weights(key):
 @both_tracks
 def test_the_figure_of_a_rung_is_the_loss_of_the_whole_validation_part(track):
     """Every token of it counts once; of the rest, which fills no window, none."""
-    ladder = Ladder(TEXT, steps=2, batch_size=2, context=8, width=8)
+    ladder = Ladder(TEXT, steps=2, batch_size=2, context_length=8, width=8)
     model, history, loss = ladder.climb("causal", track.name, progress=False)
     ids = CharTokenizer.from_text(TEXT).encode(TEXT)[4500:]
     starts = range(0, len(ids) - 8, 8)
@@ -54,10 +54,14 @@ def test_one_change_a_rung():
     rungs = [rung.changes for rung in RUNGS.values()]
     steps = [{k for k in {**old, **new} if old.get(k) != new.get(k)} for old, new in zip(rungs[1:], rungs[2:])]
     assert steps == [
-        {"layers", "heads", "causal"}, {"causal"}, {"heads"}, {"wiring"}, {"activation"},
-        {"layers", "initial", "residual_scaled"},
+        {"layers", "heads", "causal"}, {"causal"}, {"heads"}, {"residual"}, {"norm"}, {"activation"},
+        {"layers", "init", "residual_scaled"},
     ]  # fmt: skip
     assert [key for key, rung in RUNGS.items() if rung.cheats] == ["attention"]
+    full = RUNGS["full"]
+    for rung in WITHOUT.values():  # one thing less than the last rung
+        changed = [k for k in full.changes | rung.changes if full.changes.get(k) != rung.changes.get(k)]
+        assert len(changed) + (rung.lr != full.lr) == 1 and set(changed) <= {"positions", *full.changes}
 
 
 # ------------------------------------------------------------------ what is stored
@@ -66,12 +70,14 @@ def test_one_change_a_rung():
 def test_the_stored_figures_are_those_of_these_rungs():
     ladder = Ladder(load_corpus("hello").text * 30)
     rungs = STORED["rungs"]
+    assert [r["rung"] for r in STORED["without"]] == list(WITHOUT)
+    assert all(r["loss"] > rungs[-1]["loss"] - 0.02 for r in STORED["without"])
     assert [(r["rung"], r["name"], r["cheats"]) for r in rungs] == [(k, r.name, r.cheats) for k, r in RUNGS.items()]
-    for r in rungs:
+    for r in rungs + STORED["without"]:
         assert (r["steps"], r["tokens"]) == (ladder.steps, ladder.tokens) == (2000, 1_024_000)
         # the vocabulary of tinyshakespeare has 65 characters
         text = "".join(map(chr, range(65))) * 20
-        assert r["parameters"] == Ladder(text).model(r["rung"]).number_of_parameters()
+        assert r["parameters"] == Ladder(text).model(r["rung"]).num_parameters()
     assert STORED["alt"] == in_words(rungs)
     assert (PICTURES / "ladder.png").read_bytes().startswith(b"\x89PNG")
 
@@ -104,18 +110,19 @@ def test_words_for_who_cannot_see_the_picture():
 def test_files_are_written_only_for_the_whole_ladder(tmp_path, monkeypatch, capsys):
     seen = []
     monkeypatch.setattr(ladders, "PICTURES", tmp_path)
-    monkeypatch.setattr(ladders, "write", lambda rungs: seen.append([r["rung"] for r in rungs]))
+    monkeypatch.setattr(ladders, "write", lambda rungs, without: seen.append([r["rung"] for r in rungs + without]))
     monkeypatch.setattr(ladders, "load_corpus", lambda name: load_corpus("market"))
     losses = iter(range(99))
 
     def known(ladder, key, track):
-        row = {"rung": key, "name": RUNGS[key].name, "loss": 3 - 0.1 * next(losses), "cheats": RUNGS[key].cheats}
+        rung = (RUNGS | WITHOUT)[key]
+        row = {"rung": key, "name": rung.name, "loss": 3 - 0.1 * next(losses), "cheats": rung.cheats}
         return {**row, "parameters": 1, "seconds": 0.1}
 
     monkeypatch.setattr(ladders, "measured", known)
     for words in ([], ["--rungs", "bigram,causal"], ["--steps", "5"]):
         monkeypatch.setattr("sys.argv", ["ladder", *words])
         ladders.main()
-    assert seen == [list(RUNGS)]
+    assert seen == [[*RUNGS, *WITHOUT]]
     told = capsys.readouterr().out
     assert told.isascii() and "cheats" in told and "0.100" in told

@@ -1,24 +1,22 @@
-"""Layers of both tracks: how they find parameters, switch modes, draw weights; PyTorch's own layers as referees."""
+"""Layers of both tracks: how they find parameters, switch modes, draw weights; PyTorch's own layers as baselines."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks, grad
+from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks, grad, normal
 
-from course_lib.config import FirstGPTConfig, GPTConfig
-from course_lib.initial import SCHEMES, Initial
+from course_lib.common.config import FirstGPTConfig, GPTConfig
+from course_lib.common.initializer import SCHEMES, Initializer
 from course_lib.numpy_track.gradcheck import gradient_check
 
 
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def initial(scheme="uniform", dtype="float64", seed=0):
-    return Initial(seed, scheme, dtype)
+def init(scheme="uniform", dtype="float64", seed=0):
+    return Initializer(seed, scheme, dtype)
 
 
 def no_dropout(track):
@@ -34,24 +32,51 @@ def test_names_follow_the_attributes_in_order_of_definition(track):
 
     class Net(M.Module):
         def __init__(self):
-            self.second = M.Linear(2, 3, initial())
-            self.first = [M.LayerNorm(3, initial()), {"deep": (M.Linear(3, 1, initial(), bias=False),)}]
+            self.second = M.Linear(2, 3, init=init())
+            self.first = [M.LayerNorm(3, init=init()), {"deep": (M.Linear(3, 1, init=init(), bias=False),)}]
             self.number, self.name, self.nothing = 3, "x", None
             self.fixed = track.constant(np.ones(2))
 
     net = Net()
-    assert list(net.named_parameters()) == [
-        "second.weight", "second.bias", "first.0.gain", "first.0.bias", "first.1.deep.0.weight",
+    assert list(dict(net.named_parameters())) == [
+        "second.weight", "second.bias", "first.0.weight", "first.0.bias", "first.1.deep.0.weight",
     ]  # fmt: skip
-    assert net.number_of_parameters() == 6 + 3 + 3 + 3 + 3
-    assert all(a is b for a, b in zip(net.parameters(), net.named_parameters().values(), strict=True))
+    assert net.num_parameters() == 6 + 3 + 3 + 3 + 3
+    assert all(a is b for a, b in zip(net.parameters(), dict(net.named_parameters()).values(), strict=True))
     assert [type(m).__name__ for m in net.modules()] == ["Net", "Linear", "LayerNorm", "Linear"]
+
+
+@both_tracks
+def test_a_parameter_is_one_whether_it_is_trained_or_frozen_and_no_other_tensor_is(track):
+    layer, Parameter = track.modules.Linear(2, 3, init()), track.tensor.Parameter
+    layer.weight.requires_grad = False
+    layer.scale, layer.other = Parameter(np.ones(1), requires_grad=False), layer.bias * 1
+    layer.leaf = track.constant(np.ones(2))
+    layer.leaf.requires_grad = True
+    assert list(dict(layer.named_parameters())) == ["weight", "bias", "scale"] == list(layer.state_dict())
+    assert layer.num_parameters() == 10 and layer.num_parameters(trained=True) == 3
+    assert all(isinstance(p, Parameter) for p in layer.parameters())
+    layer.load_state_dict({"weight": np.zeros((2, 3)), "bias": np.ones(3), "scale": np.zeros(1)})
+    assert not array(layer.weight).any() and isinstance(layer.weight, Parameter)
+
+
+@both_tracks
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])
+def test_a_copy_of_a_layer_has_its_own_parameters(track, copied):
+    layer = track.modules.Sequential(*[track.modules.Linear(2, 2, init())] * 2)
+    track.optim.SGD(layer.parameters(), 0.1)  # now they are views of one vector
+    layer.layers[0].bias.requires_grad = False
+    other = copied(layer)
+    assert [name for name, _ in other.named_parameters()] == [name for name, _ in layer.named_parameters()]
+    for p, q in zip(layer.parameters(), other.parameters(), strict=True):
+        assert_same(p, q)
+        assert p.requires_grad == q.requires_grad and not np.shares_memory(array(p), array(q))
 
 
 @both_tracks
 def test_P03_a_shared_parameter_counts_once(track):
     M = track.modules
-    one = M.Linear(2, 2, initial(), bias=False)
+    one = M.Linear(2, 2, init=init(), bias=False)
     net = M.Sequential(one, one, M.Sequential(one))
     assert len(net.parameters()) == 1 and len(net.modules()) == 3
     net(track.constant(np.eye(2))).sum().backward()
@@ -63,44 +88,44 @@ def test_P03_a_shared_parameter_counts_once(track):
 
 @both_tracks
 def test_N04_gain_and_bias_are_trained(track):
-    norm = track.modules.LayerNorm(4, initial())
-    assert list(norm.named_parameters()) == ["gain", "bias"]
+    norm = track.modules.LayerNorm(4, init=init())
+    assert list(dict(norm.named_parameters())) == ["weight", "bias"]
     optimizer = track.optim.SGD(norm.parameters(), 0.1)
     track.project(norm(track.constant([1, 2, 3, 4])), [1, 0, 0, 0]).backward()
     optimizer.step()
-    assert array(norm.gain)[0] != 1 and array(norm.bias)[0] != 0
+    assert array(norm.weight)[0] != 1 and array(norm.bias)[0] != 0
 
 
 @both_tracks
 def test_state_is_a_copy_and_comes_back(track):
-    layer, other = track.modules.Linear(2, 3, initial(seed=0)), track.modules.Linear(2, 3, initial(seed=1))
-    state = layer.state()
+    layer, other = track.modules.Linear(2, 3, init=init(seed=0)), track.modules.Linear(2, 3, init=init(seed=1))
+    state = layer.state_dict()
     assert {name: type(value) for name, value in state.items()} == {"weight": np.ndarray, "bias": np.ndarray}
-    other.load_state(state)
+    other.load_state_dict(state)
     state["weight"][...] = 99
     assert_same(other.weight, layer.weight)
-    assert not np.shares_memory(layer.state()["weight"], array(layer.weight))
+    assert not np.shares_memory(layer.state_dict()["weight"], array(layer.weight))
 
 
 @both_tracks
 def test_load_state_names_everything_that_does_not_fit_and_changes_nothing(track):
-    layer = track.modules.Linear(2, 3, initial())
-    before = layer.state()
+    layer = track.modules.Linear(2, 3, init=init())
+    before = layer.state_dict()
     with pytest.raises(ValueError) as caught:
-        layer.load_state({"weight": np.zeros((3, 2)), "extra": np.zeros(1)})
-    for part in ("bias is missing", "extra is unknown", "weight has shape (3, 2), here (2, 3)"):
+        layer.load_state_dict({"weight": np.zeros((3, 2)), "extra": np.zeros(1)})
+    for part in ("bias is missing", "extra is unknown", "weight has shape (3, 2), not (2, 3)"):
         assert part in str(caught.value)
     with pytest.raises(ValueError):
-        layer.load_state({"weight": np.zeros((2, 3)), "bias": np.zeros(4)})
-    for name, value in layer.state().items():
+        layer.load_state_dict({"weight": np.zeros((2, 3)), "bias": np.zeros(4)})
+    for name, value in layer.state_dict().items():
         np.testing.assert_array_equal(value, before[name])
 
 
 @both_tracks
 def test_loading_reaches_the_memory_that_an_optimiser_holds(track):
-    layer = track.modules.Linear(2, 3, initial())
+    layer = track.modules.Linear(2, 3, init=init())
     optimizer = track.optim.SGD(layer.parameters(), 1.0)
-    layer.load_state({"weight": np.full((2, 3), 5.0), "bias": np.full(3, 7.0)})
+    layer.load_state_dict({"weight": np.full((2, 3), 5.0), "bias": np.full(3, 7.0)})
     layer(track.constant([[1.0, 0.0]])).sum().backward()
     optimizer.step()
     assert_close(layer.weight, [[4, 4, 4], [5, 5, 5]])
@@ -152,11 +177,11 @@ def test_O18_dropout_is_the_identity_in_evaluation_and_draws_nothing(track):
 def test_initial_weights_of_equal_seeds_are_equal_in_both_tracks():
     for scheme in SCHEMES:
         for track in (NUMPY, TORCH):
-            again = track.models.GPT(GPTConfig(11, initial=scheme), seed=4)
-            for name, value in NUMPY.models.GPT(GPTConfig(11, initial=scheme), seed=4).state().items():
-                np.testing.assert_array_equal(value, again.state()[name])
-    one, other = (NUMPY.models.GPT(GPTConfig(11), seed=seed).state() for seed in (0, 1))
-    assert not np.array_equal(one["token.table"], other["token.table"])
+            again = track.models.GPT(GPTConfig(11, init=scheme), seed=4)
+            for name, value in NUMPY.models.GPT(GPTConfig(11, init=scheme), seed=4).state_dict().items():
+                np.testing.assert_array_equal(value, again.state_dict()[name])
+    one, other = (NUMPY.models.GPT(GPTConfig(11), seed=seed).state_dict() for seed in (0, 1))
+    assert not np.array_equal(one["token.weight"], other["token.weight"])
 
 
 @pytest.mark.parametrize(
@@ -168,7 +193,7 @@ def test_initial_weights_of_equal_seeds_are_equal_in_both_tracks():
     ],
 )
 def test_initial_schemes(scheme, matrix, table, bias):
-    draw = initial(scheme)
+    draw = init(scheme)
     weights = draw.matrix(100, 400)
     assert weights.shape == (100, 400)
     assert weights.std() == pytest.approx(matrix, rel=0.03) and abs(weights.mean()) < 0.03 * matrix
@@ -176,23 +201,23 @@ def test_initial_schemes(scheme, matrix, table, bias):
     assert draw.bias(100, 4000).std() == pytest.approx(bias, rel=0.05)
     if scheme == "uniform":
         assert np.abs(weights).max() <= 0.1
-    with pytest.raises(ValueError, match="'big'.*small, scaled, uniform"):
-        Initial(0, "big")
+    with pytest.raises(ValueError, match="small, scaled, uniform; not 'big'"):
+        Initializer(0, "big")
 
 
 @both_tracks
 def test_N06_matrices_that_write_into_the_residual_path_start_smaller(track):
     config = GPTConfig(17, width=128, heads=4, layers=12, residual_scaled=True)
-    state = track.models.GPT(config).state()
+    state = track.models.GPT(config).state_dict()
     small = {name for name, value in state.items() if value.ndim == 2 and value.std() < 0.01}
     assert small == {
-        name for name in state if name.endswith(("attention.layer.output.weight", "mlp.layer.outer.weight"))
+        name for name in state if name.endswith(("attention.layer.output.weight", "mlp.layer.down.weight"))
     }
     assert len(small) == 24
     for name, value in state.items():
         if value.ndim == 2:
             assert value.std() == pytest.approx(0.0040825 if name in small else 0.02, rel=0.05), name
-    plain = track.models.GPT(GPTConfig(17, width=128, layers=12)).state()
+    plain = track.models.GPT(GPTConfig(17, width=128, layers=12)).state_dict()
     assert min(value.std() for value in plain.values() if value.ndim == 2) > 0.018
 
 
@@ -200,7 +225,7 @@ def test_N06_matrices_that_write_into_the_residual_path_start_smaller(track):
 
 
 def compare(layer, other, names, x, track):
-    """Output, gradient of x and of every parameter; ``names`` leads from a parameter to its referee's gradient."""
+    """Output, gradient of x and of every parameter; ``names`` leads from a parameter to its baseline's gradient."""
     mine, theirs = track.leaf(x), torch.tensor(x, requires_grad=True)
     out, expected = layer(mine), other(theirs)
     expected = expected[0] if isinstance(expected, tuple) else expected
@@ -209,7 +234,7 @@ def compare(layer, other, names, x, track):
     track.project(out, r).backward()
     (expected * torch.tensor(r)).sum().backward()
     assert_same(grad(mine), grad(theirs))
-    parameters = layer.named_parameters()
+    parameters = dict(layer.named_parameters())
     assert parameters.keys() == names.keys()
     for name, p in parameters.items():
         assert_same(grad(p), names[name]().numpy().copy(), name)
@@ -217,7 +242,7 @@ def compare(layer, other, names, x, track):
 
 @both_tracks
 def test_linear_is_pytorchs(track):
-    layer, other = track.modules.Linear(3, 5, initial()), nn.Linear(3, 5, dtype=torch.float64)
+    layer, other = track.modules.Linear(3, 5, init=init()), nn.Linear(3, 5, dtype=torch.float64)
     other.weight.data, other.bias.data = torch.tensor(array(layer.weight).T), torch.tensor(array(layer.bias))
     compare(
         layer, other, {"weight": lambda: other.weight.grad.T, "bias": lambda: other.bias.grad}, normal(2, 4, 3), track
@@ -226,20 +251,22 @@ def test_linear_is_pytorchs(track):
 
 @both_tracks
 def test_layer_norm_is_pytorchs(track):
-    layer, other = track.modules.LayerNorm(5, initial()), nn.LayerNorm(5, dtype=torch.float64)
-    layer.load_state({"gain": normal(5), "bias": normal(5, seed=1)})
-    other.weight.data, other.bias.data = torch.tensor(array(layer.gain)), torch.tensor(array(layer.bias))
-    compare(layer, other, {"gain": lambda: other.weight.grad, "bias": lambda: other.bias.grad}, normal(2, 4, 5), track)
+    layer, other = track.modules.LayerNorm(5, init=init()), nn.LayerNorm(5, dtype=torch.float64)
+    layer.load_state_dict({"weight": normal(5), "bias": normal(5, seed=1)})
+    other.weight.data, other.bias.data = torch.tensor(array(layer.weight)), torch.tensor(array(layer.bias))
+    compare(
+        layer, other, {"weight": lambda: other.weight.grad, "bias": lambda: other.bias.grad}, normal(2, 4, 5), track
+    )
 
 
 @both_tracks
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_mlp_is_pytorchs(track, activation):
-    layer = track.modules.MLP(3, initial(), activation)
+    layer = track.modules.MLP(3, activation=activation, init=init())
     bend = nn.ReLU() if activation == "relu" else nn.GELU(approximate="tanh")
     other = nn.Sequential(nn.Linear(3, 12), bend, nn.Linear(12, 3)).double()
     names = {}
-    for mine, theirs, name in ((layer.inner, other[0], "inner"), (layer.outer, other[2], "outer")):
+    for mine, theirs, name in ((layer.up, other[0], "up"), (layer.down, other[2], "down")):
         theirs.weight.data, theirs.bias.data = torch.tensor(array(mine.weight).T), torch.tensor(array(mine.bias))
         names[f"{name}.weight"] = lambda theirs=theirs: theirs.weight.grad.T
         names[f"{name}.bias"] = lambda theirs=theirs: theirs.bias.grad
@@ -250,10 +277,10 @@ def test_mlp_is_pytorchs(track, activation):
 @pytest.mark.parametrize("causal", [True, False])
 def test_self_attention_is_pytorchs(track, causal):
     """nn.MultiheadAttention has the opposite mask: True = blocked."""
-    config = GPTConfig(7, context=6, width=12, heads=3, causal=causal)
-    layer = track.modules.SelfAttention(config, initial(), no_dropout(track))
+    config = GPTConfig(7, context_length=6, width=12, heads=3, causal=causal)
+    layer = track.modules.SelfAttention(config, init(), no_dropout(track))
     mha = nn.MultiheadAttention(12, 3, bias=False, batch_first=True, dtype=torch.float64)
-    mine = layer.state()
+    mine = layer.state_dict()
     mha.in_proj_weight.data = torch.tensor(np.concatenate([mine[f"{n}.weight"].T for n in ("query", "key", "value")]))
     mha.out_proj.weight.data = torch.tensor(mine["output.weight"].T)
     blocked = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1) if causal else None
@@ -287,8 +314,8 @@ def test_simple_attention_mixes_the_input_with_itself(track):
 
 @both_tracks
 def test_T04_stored_weights_are_those_before_dropout_in_any_mode(track):
-    config = GPTConfig(7, context=6, width=12, heads=3)
-    layer = track.modules.SelfAttention(config, initial(), track.modules.Dropout(0.5, np.random.default_rng(0)))
+    config = GPTConfig(7, context_length=6, width=12, heads=3)
+    layer = track.modules.SelfAttention(config, init(), track.modules.Dropout(0.5, np.random.default_rng(0)))
     for _ in range(2):
         layer(track.leaf(normal(2, 6, 12)))
         weights = array(layer.weights)
@@ -300,14 +327,14 @@ def test_T04_stored_weights_are_those_before_dropout_in_any_mode(track):
 
 def test_gradients_of_layers_by_differences():
     M, x = NUMPY.modules, NUMPY.leaf(normal(1, 4, 6))
-    config = GPTConfig(7, context=4, width=6, heads=2)
+    config = GPTConfig(7, context_length=4, width=6, heads=2)
     layers = {
-        "linear": M.Linear(6, 3, initial()),
-        "norm": M.LayerNorm(6, initial()),
-        "mlp": M.MLP(6, initial(), "gelu"),
+        "linear": M.Linear(6, 3, init=init()),
+        "norm": M.LayerNorm(6, init=init()),
+        "mlp": M.MLP(6, activation="gelu", init=init()),
         "simple": M.SimpleAttention(4, causal=True),
-        "attention": M.SelfAttention(config, initial(), no_dropout(NUMPY)),
-        "sequential": M.Sequential(M.Linear(6, 6, initial()), M.LayerNorm(6, initial())),
+        "attention": M.SelfAttention(config, init(), no_dropout(NUMPY)),
+        "sequential": M.Sequential(M.Linear(6, 6, init=init()), M.LayerNorm(6, init=init())),
     }
     for name, layer in layers.items():
         assert gradient_check(lambda *_, layer=layer: layer(x), x, *layer.parameters()) < 1e-6, name
@@ -318,11 +345,19 @@ def test_gradients_of_layers_by_differences():
 
 @both_tracks
 @pytest.mark.parametrize(
-    ("wiring", "expected"), [("pre", [1, 3]), ("post", [-0.999995, 0.999995]), ("residual", [1, 3]), ("plain", [0, 0])]
+    ("norm", "residual", "expected"),
+    [
+        ("pre", True, [1, 3]),
+        ("post", True, [-0.999995, 0.999995]),
+        (None, True, [1, 3]),
+        (None, False, [0, 0]),
+        ("pre", False, [0, 0]),
+        ("post", False, [0, 0]),
+    ],
 )
-def test_N05_pre_and_post_norm(track, wiring, expected):
+def test_N05_pre_and_post_norm(track, norm, residual, expected):
     """A sublayer that gives 0: pre-norm returns x, post-norm its normalised form."""
-    config = GPTConfig(7, width=2, heads=1, wiring=wiring)
+    config = GPTConfig(7, width=2, heads=1, norm=norm, residual=residual)
 
     class Silent(track.modules.Module):
         def forward(self, x):
@@ -330,17 +365,17 @@ def test_N05_pre_and_post_norm(track, wiring, expected):
             return x * 0
 
     silent = Silent()
-    block = track.models.Sublayer(silent, config, initial(), no_dropout(track))
+    block = track.models.Sublayer(silent, config, init(), no_dropout(track))
     assert_close(block(track.constant([[1, 3]])), [expected], 1e-6)
-    assert_close(silent.saw, [[-0.999995, 0.999995]] if wiring == "pre" else [[1, 3]], 1e-6)
+    assert_close(silent.saw, [[-0.999995, 0.999995]] if norm == "pre" else [[1, 3]], 1e-6)
 
 
 @both_tracks
 def test_N05_only_pre_norm_ends_with_a_norm(track):
-    for wiring in ("pre", "post", "residual", "plain"):
-        names = track.models.GPT(GPTConfig(7, wiring=wiring)).named_parameters()
-        assert ("norm.gain" in names) == (wiring == "pre")
-        assert sum(name.endswith("gain") for name in names) == {"pre": 7, "post": 6, "residual": 0, "plain": 0}[wiring]
+    for norm in ("pre", "post", None):
+        names = dict(track.models.GPT(GPTConfig(7, norm=norm)).named_parameters())
+        assert ("norm.weight" in names) == (norm == "pre")
+        assert sum(name.endswith("norm.weight") for name in names) == {"pre": 7, "post": 6, None: 0}[norm]
 
 
 # ------------------------------------------------------------------ configurations
@@ -351,21 +386,21 @@ def test_N05_only_pre_norm_ends_with_a_norm(track):
     [
         ({"width": 30, "heads": 4}, "30.*4"),
         ({"heads": 0}, "heads.*0"),
-        ({"context": 0}, "context.*0"),
-        ({"vocabulary_size": 0}, "vocabulary_size.*0"),
+        ({"context_length": 0}, "context.*0"),
+        ({"vocab_size": 0}, "vocab_size.*0"),
         ({"dropout": 1.5}, "1.5"),
         ({"dropout": math.nan}, "nan"),
         ({"activation": "tanh"}, "relu, gelu.*'tanh'"),
-        ({"wiring": "both"}, "pre, post.*'both'"),
-        ({"initial": "x"}, "small.*'x'"),
+        ({"norm": "both"}, "pre, post, None; not 'both'"),
+        ({"init": "x"}, "small.*'x'"),
     ],
 )
 def test_wrong_configurations_are_refused_with_the_numbers(wrong, said):
     with pytest.raises(ValueError, match=said):
-        GPTConfig(**{"vocabulary_size": 5, **wrong})
+        GPTConfig(**{"vocab_size": 5, **wrong})
 
 
 def test_wrong_configurations_of_the_first_gpt():
-    for wrong, said in (({"width": 0}, "width.*0"), ({"initial": "x"}, "'x'")):
+    for wrong, said in (({"width": 0}, "width.*0"), ({"init": "x"}, "'x'")):
         with pytest.raises(ValueError, match=said):
             FirstGPTConfig(5, **wrong)

@@ -8,13 +8,14 @@ import sys
 import nbformat
 import pytest
 
-from tools import nb
+from tools import notebook
 
+pytestmark = pytest.mark.slow
 V4 = nbformat.v4
 BAR = "  0%|          | 0/3 [00:00<?, ?it/s]"
 ALT = "from IPython.display import display\ndisplay({'text/plain': 'x', 'image/png': 'aGk='}, raw=True, "
 STREAM = (
-    "from course_lib.generation import stream\nfrom course_lib.numpy_track import Bigram\n"
+    "from course_lib.inference import stream\nfrom course_lib.numpy_track import Bigram\n"
     "from course_lib.text import CharTokenizer\ntokenizer = CharTokenizer.from_text('hello')\n"
     "stream(Bigram(4), tokenizer, 'he', 9)"
 )
@@ -85,7 +86,7 @@ def store(path, cells):
                 execution_count=None if outputs is None else count,
             )
         )
-    path.write_text(nb.text(V4.new_notebook(cells=made)), encoding="utf-8")
+    path.write_text(notebook.text(V4.new_notebook(cells=made)), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def verdicts(tmp_path_factory):
     store(folder / "first.ipynb", FIRST)
     store(folder / "second.ipynb", SECOND)
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    env = {**os.environ, "COURSE_NO_SHAKESPEARE": "1", "PYTHONPATH": str(nb.ROOT), "PYTHONUTF8": "1"}
+    env = {**os.environ, "COURSE_NO_SHAKESPEARE": "1", "PYTHONPATH": str(notebook.ROOT), "PYTHONUTF8": "1"}
     done = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""Tests and notebooks stay on this machine (conftest.py sees to it for tests, tools/nb.py for kernels)."""
+"""Tests and notebooks stay on this machine (conftest.py sees to it for tests, tools/notebook.py for kernels)."""
 
 import socket
 

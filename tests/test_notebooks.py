@@ -13,9 +13,9 @@ import nbformat
 import pytest
 
 from course_lib.exercises import find
-from tools import hygiene, nb, solved
+from tools import hygiene, nb, notebook, solved
 
-BOOKS = nb.books()
+BOOKS = notebook.books()
 
 
 @pytest.mark.parametrize("name", hygiene.RULES)
@@ -26,7 +26,7 @@ def test_rule(path, name):
 
 def test_no_notebook_vanished():
     """A notebook that is gone would only make the suite faster."""
-    assert sorted(json.loads(nb.MANIFEST.read_text(encoding="utf-8"))) == [path.name for path in BOOKS]
+    assert sorted(json.loads(notebook.MANIFEST.read_text(encoding="utf-8"))) == [path.name for path in BOOKS]
 
 
 # ------------------------------------------------------------------ the rules themselves
@@ -54,7 +54,7 @@ def good_book():
     cells += [v4.new_code_cell(f"x = {i}", id=f"set-{i}") for i in range(30)]
     for count, cell in enumerate((c for c in cells if c.cell_type == "code"), 1):
         cell.execution_count = count
-    return nb.clean(v4.new_notebook(cells=cells))
+    return notebook.clean(v4.new_notebook(cells=cells))
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def checked(tmp_path, monkeypatch):
     """A function: the rules that a notebook breaks, given as a notebook or as its text."""
     folder = tmp_path / "notebooks"
     folder.mkdir()
-    monkeypatch.setattr(nb, "MANIFEST", folder / "manifest.json")
-    cells = nb.cells_of(good_book())
-    nb.MANIFEST.write_text(json.dumps({"01_two.ipynb": cells}), encoding="utf-8")
-    (folder / "00_one.ipynb").write_text(nb.text(good_book()), encoding="utf-8")
+    monkeypatch.setattr(notebook, "MANIFEST", folder / "manifest.json")
+    cells = notebook.cells_of(good_book())
+    notebook.MANIFEST.write_text(json.dumps({"01_two.ipynb": cells}), encoding="utf-8")
+    (folder / "00_one.ipynb").write_text(notebook.text(good_book()), encoding="utf-8")
 
     def broken_rules(book):
         path = folder / "01_two.ipynb"
-        path.write_bytes((book if isinstance(book, str) else nb.text(book)).encode())
+        path.write_bytes((book if isinstance(book, str) else notebook.text(book)).encode())
         return {name for name, check in hygiene.RULES.items() if list(check(hygiene.Book.at(path)))}
 
     return broken_rules
@@ -111,7 +111,7 @@ def metadata(**values):
 def delete(name):
     def change(book):
         book.cells.remove(cell(book, name))
-        return nb.clean(book)
+        return notebook.clean(book)
 
     return change
 
@@ -124,7 +124,7 @@ def exercise_with(change):
     """An exercise in its three cells, one of which is changed."""
 
     def add(book):
-        cells = solved.cells(find("05.2"))
+        cells = solved.cells(find("06.2"))
         change(*cells[1:])
         book.cells.extend(cells)
 
@@ -143,9 +143,9 @@ def stale_alt(book):
 BREAKS = [
     ("valid", stored("sum", colour="red")),
     ("committed_form", timed),
-    ("committed_form", lambda book: nb.text(book).replace("\n", "\r\n")),
-    ("committed_form", lambda book: nb.text(book)[:-1]),
-    ("committed_form", lambda book: cell(book, "draw").outputs[0].data.update({nb.WIDGET: {"model_id": "a1"}})),
+    ("committed_form", lambda book: notebook.text(book).replace("\n", "\r\n")),
+    ("committed_form", lambda book: notebook.text(book)[:-1]),
+    ("committed_form", lambda book: cell(book, "draw").outputs[0].data.update({notebook.WIDGET: {"model_id": "a1"}})),
     ("kernel", metadata(kernelspec={"name": "gpt-course-env", "display_name": "mine"})),
     ("widget_state", metadata(widgets={"application/vnd.jupyter.widget-state+json": {}})),
     ("size", stored("sum", outputs=stream("x" * 1_600_000))),
@@ -175,7 +175,7 @@ BREAKS = [
     ("encoding", source("sum", "Path('data.txt').read_text()")),
     ("waves_are_asserted", source("sum", 'print(f"loss ~{1.5:.2f}")')),
     ("exercises", source("sum", 'check("99.1", mine)')),
-    ("exercises", source("sum", 'check("05.2", merge_heads)')),
+    ("exercises", source("sum", 'check("06.2", merge_heads)')),
     ("exercises", exercise_with(lambda stub, check: stub.update(source=stub.source + "\n    pass"))),
     ("exercises", exercise_with(lambda stub, check: stub.update(metadata={}))),
     ("exercises", exercise_with(lambda stub, check: check.update(source="1 + 1"))),
@@ -252,22 +252,22 @@ NO_BARS = ["loss 2.31", "50% of 3/4 [a]", "weights [00, 01]", "|0.5| 3/4"]
 def test_progress_bars_are_removed(text):
     bar = output(text_plain=text, **{"application_vnd.jupyter.widget-view+json": {"model_id": "a1"}})
     stderr = stream(f"{text}\r{text}\n", "stderr")[0]
-    assert nb.without_bars([bar, stderr, *stream("2\n")]) == stream("2\n")
-    assert nb.without_bars(stream(f"{text}\rUserWarning: odd\n", "stderr"))[0].text == "UserWarning: odd\n"
+    assert notebook.without_bars([bar, stderr, *stream("2\n")]) == stream("2\n")
+    assert notebook.without_bars(stream(f"{text}\rUserWarning: odd\n", "stderr"))[0].text == "UserWarning: odd\n"
 
 
 @pytest.mark.parametrize("text", NO_BARS)
 def test_other_outputs_are_kept(text):
     outputs = [output(text_plain=text), output(text_plain=BARS[0], image_png=PNG)]
     outputs += [*stream(text), *stream(text, "stderr")]
-    assert nb.without_bars(outputs) == outputs
+    assert notebook.without_bars(outputs) == outputs
 
 
 def test_clean_keeps_picture_and_alt_text():
     book = good_book()
     cell(book, "draw").outputs[0].metadata = nbformat.from_dict({"image/png": {"alt": "one dot", "width": 3}, "odd": 1})
-    cell(book, "draw").outputs[0].data[nb.WIDGET] = {"model_id": "a1"}
-    out = cell(nb.clean(book), "draw").outputs[0]
+    cell(book, "draw").outputs[0].data[notebook.WIDGET] = {"model_id": "a1"}
+    out = cell(notebook.clean(book), "draw").outputs[0]
     assert out.metadata == {"image/png": {"alt": "one dot", "width": 3}}
     assert out.data == {"image/png": PNG, "text/plain": "<Figure>"}
 
@@ -276,9 +276,9 @@ def test_clean_is_idempotent_and_pure():
     book = good_book()
     book.cells[1].metadata["execution"] = {"x": 1}
     before = copy.deepcopy(book)
-    once = nb.clean(book)
+    once = notebook.clean(book)
     assert book == before
-    assert nb.text(nb.clean(once)) == nb.text(once) != nb.text(book)
+    assert notebook.text(notebook.clean(once)) == notebook.text(once) != notebook.text(book)
 
 
 def test_clean_hides_folders_in_tracebacks():
@@ -291,7 +291,7 @@ def test_clean_hides_folders_in_tracebacks():
             r"File C:\venv\Lib\site-packages\numpy\core.py:9",
         ],
     )
-    assert nb.clean_output(out).traceback == [
+    assert notebook.clean_output(out).traceback == [
         "File course_lib/text/corpora.py:3, in f()",
         r"File site-packages/numpy\core.py:9",
     ]
@@ -304,9 +304,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monk
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(nb.os, "replace", full)
-    monkeypatch.setattr(nb, "MANIFEST", path)
-    for write in (lambda: nb.write(path, good_book()), nb.write_manifest):
+    monkeypatch.setattr(notebook.os, "replace", full)
+    monkeypatch.setattr(notebook, "MANIFEST", path)
+    for write in (lambda: notebook.write(path, good_book()), notebook.write_manifest):
         with pytest.raises(OSError, match="space"):
             write()
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -314,17 +314,22 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monk
 
 
 def test_arguments_that_mean_nothing_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(nb, "write_manifest", lambda: pytest.fail("written all the same"))
+    monkeypatch.setattr(notebook, "write_manifest", lambda: pytest.fail("written all the same"))
     with pytest.raises(SystemExit, match="takes no names"):
         nb.main(["manifest", "01_two.ipynb"])
     with pytest.raises(SystemExit, match="there is no notebook"):
         nb.main(["clean", str(tmp_path / "none.ipynb")])
 
 
+@pytest.mark.slow
 def test_the_folder_of_kernels_goes_without_a_warning():
-    code = "from tools import nb; print(nb.IPYTHONDIR.name)"
+    code = "from tools import notebook; print(notebook.IPYTHONDIR.name)"
     done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", code], cwd=nb.ROOT, capture_output=True, encoding="utf-8", check=True
+        [sys.executable, "-W", "always", "-c", code],
+        cwd=notebook.ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     assert "ResourceWarning" not in done.stderr
     assert not Path(done.stdout.strip()).exists()

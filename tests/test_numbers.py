@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from track_tools import assert_same, both_tracks
 
-from course_lib.numbers_recipe import NUMBERS_RECIPE, cross_alignment, exact_matches, say_numbers
+from course_lib.experiments.numbers import NUMBERS_RECIPE, cross_alignment, exact_matches, say_numbers
 from course_lib.numpy_track.encoder_decoder import TeacherForcing
 from course_lib.numpy_track.optim import SGD
 from course_lib.text.numbers import (
     BEGIN,
     DIGITS,
     END,
+    ONES,
+    TENS,
     WORDS,
-    decode_words,
     digits_of_words,
     encode_digits,
     encode_numbers,
     number_to_words,
     split_numbers,
-    words_to_number,
 )
 from course_lib.text.pairs import PADDING, PairBatches, pad, shift
 from course_lib.training import train
@@ -45,17 +45,30 @@ SAID = {
 }
 
 
+def value(words):
+    """What the words add up to, read from left to right."""
+    thousands, group = 0, 0
+    for word in words.split():
+        if word == "thousand":
+            thousands, group = group, 0
+        elif word == "hundred":
+            group *= 100
+        else:
+            group += ONES.index(word) if word in ONES else 10 * (TENS.index(word) + 2)
+    return 1000 * thousands + group
+
+
 @pytest.mark.parametrize(("number", "words"), SAID.items())
 def test_numbers_in_words(number, words):
     assert number_to_words(number) == number_to_words(np.int64(number)) == words
-    assert words_to_number(words) == number
+    assert value(words) == number
 
 
 def test_every_number_comes_back():
     said = {number_to_words(number) for number in range(0, 1_000_000, 11)} | set(map(number_to_words, range(2000)))
     assert len(said) == len({*range(0, 1_000_000, 11), *range(2000)})  # no two sound alike
     for number in [*range(2000), *range(0, 1_000_000, 997)]:
-        assert words_to_number(number_to_words(number)) == number
+        assert value(number_to_words(number)) == number
     assert max(len(words.split()) for words in said) == 9
 
 
@@ -67,34 +80,8 @@ def test_numbers_out_of_range(number):
 
 @pytest.mark.parametrize("number", [1.0, "7", True, None])
 def test_what_is_no_number(number):
-    with pytest.raises(TypeError, match=f"whole number, please, not {number!r}"):
+    with pytest.raises(TypeError, match=f"a whole number is needed, not {number!r}"):
         number_to_words(number)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "",
-        "one one",
-        "thousand",
-        "hundred",
-        "three hundred and seven",
-        "twenty-one",
-        "one  two",
-        "seven twenty",
-        "twenty thirteen",
-        "zero thousand",
-        "one thousand zero",
-        "one thousand thousand",
-        "one thousand two thousand",
-        "eleven hundred",
-        "one hundred hundred",
-        "cat",
-    ],
-)
-def test_words_that_are_no_number(words):
-    with pytest.raises(ValueError, match="no word of a number|not how a number is written"):
-        words_to_number(words)
 
 
 def test_which_digit_each_word_comes_from():
@@ -118,7 +105,6 @@ def test_encoding():
     assert WORDS.tokens(target[0]) == ["<begin>", "three", "thousand", "four", "hundred", "seven", "<end>"]
     assert target[1].tolist() == [BEGIN, WORDS.encode("seven")[0], END, *[PADDING] * 4]
     assert (encode_digits([3407, 7]) == source).all()
-    assert [decode_words(row) for row in target] == ["three thousand four hundred seven", "seven"]
     assert (len(DIGITS), len(WORDS)) == (11, 33)
     for text, tokenizer in (("<padding>", DIGITS), ("<begin>", WORDS)):
         with pytest.raises(ValueError, match="unknown|would not come back"):
@@ -141,7 +127,7 @@ def test_split():
         split_numbers((9, 0, 0, 0, 0, 0))
     with pytest.raises(ValueError, match="-1 of the 90 numbers"):
         split_numbers((0, -1, 0, 0, 0, 0))
-    with pytest.raises(ValueError, match="got 2 counts"):
+    with pytest.raises(ValueError, match="not 2 counts"):
         split_numbers((1, 1))
 
 
@@ -151,7 +137,7 @@ def test_G08_shift():
     assert (inputs.tolist(), labels.tolist()) == ([[1, 8, 9]], [[8, 9, 2]])
     with pytest.raises(ValueError, match=r"at least 2 ids.*\(3, 1\)"):
         shift(np.ones((3, 1), int))
-    with pytest.raises(ValueError, match=r"got \(3,\)"):
+    with pytest.raises(ValueError, match=r"not \(3,\)"):
         shift(np.ones(3, int))
 
 
@@ -166,27 +152,27 @@ def test_pair_batches():
     training, held_out = split_numbers()
     batches = PairBatches(training, encode_numbers, batch_size=50, seed=4)
     kept_out, lengths, seen = set(np.concatenate(held_out).tolist()), [], []
-    stored = batches.state()
+    stored = batches.state_dict()
     for _ in range(60):
         (source, inputs), labels = next(batches)
         assert len(source) == len(inputs) == len(labels) == 50 and inputs.shape == labels.shape
-        assert (inputs[:, 0] == BEGIN).all() and (inputs[:, 1:] == labels[:, :-1])[labels[:, :-1] != END].all()
+        assert (inputs[:, 0] == BEGIN).all() and (inputs[:, 1:] == labels[:, :-1])[inputs[:, 1:] != PADDING].all()
         for row, label in zip(source, labels, strict=True):
             number = int("".join(DIGITS.tokens(row[row != PADDING])))
-            assert words_to_number(decode_words(label)) == number
-            assert END in label and (label[label.tolist().index(END) + 1 :] == PADDING).all()
+            end = label.tolist().index(END)
+            assert WORDS.decode(label[:end]) == number_to_words(number) and (label[end + 1 :] == -100).all()
             seen.append(number)
             lengths.append(len(str(number)))
     assert not kept_out.intersection(seen)
     shares = np.bincount(lengths, minlength=7)[1:] / len(lengths)
     assert np.abs(shares - 1 / 6).max() < 0.03  # each length equally often
-    batches.load_state(stored)
+    batches.load_state_dict(stored)
     again = next(batches)
     first = next(PairBatches(training, encode_numbers, batch_size=50, seed=4))
     assert (again[0][0] == first[0][0]).all() and (again[1] == first[1]).all()
     with pytest.raises(ValueError, match=r"groups of \[2, 0\]"):
         PairBatches([np.arange(2), np.arange(0)], encode_numbers, 4)
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size must be at least 1, not 0"):
         PairBatches(training, encode_numbers, 0)
 
 
@@ -195,11 +181,12 @@ def small_recipe(**settings):
     return dataclasses.replace(NUMBERS_RECIPE, model_settings={**NUMBERS_RECIPE.model_settings, **settings})
 
 
+@pytest.mark.slow
 def test_both_tracks_train_alike():
     training, _ = split_numbers()
     histories, models = [], []
     for track in ("numpy", "torch"):
-        recipe = dataclasses.replace(small_recipe(width=16, inner=32, dropout=0.1, dtype="float64"), warmup=5)
+        recipe = dataclasses.replace(small_recipe(width=16, d_ff=32, dropout=0.1, dtype="float64"), warmup_steps=5)
         model = recipe.model(track, seed=1)
         histories.append(recipe.train(track, model, training, seed=1, steps=40, progress=False))
         models.append(model)
@@ -212,11 +199,12 @@ def test_both_tracks_train_alike():
     assert say_numbers(models[0], [5, 77]) == say_numbers(models[1], [5, 77])
 
 
+@pytest.mark.slow
 @both_tracks
 def test_numbers_up_to_99_are_learnt(track):
     """The recipe in small: after some seconds every number of two digits is right, those never seen too."""
     recipe = dataclasses.replace(
-        small_recipe(width=32, layers=1, inner=64), steps=500, rate=4e-3, batch_size=32, warmup=50
+        small_recipe(width=32, layers=1, d_ff=64), steps=500, lr=4e-3, batch_size=32, warmup_steps=50
     )
     training, held_out = split_numbers((0, 9, 0, 0, 0, 0))
     model = recipe.model(track.name, seed=0)
@@ -231,7 +219,7 @@ def test_numbers_up_to_99_are_learnt(track):
 def test_G08_fresh_random_targets_cannot_be_learnt(track):
     """A decoder that saw its own label would get far below ln V on targets that nobody can know."""
     rng = np.random.default_rng(0)
-    model = small_recipe(width=16, layers=1, inner=32).model(track.name, seed=0)
+    model = small_recipe(width=16, layers=1, d_ff=32).model(track.name, seed=0)
 
     def batches():
         while True:
@@ -245,9 +233,9 @@ def test_G08_fresh_random_targets_cannot_be_learnt(track):
 
 def test_the_loop_knows_the_wrapper_and_the_model():
     """An optimiser made for the model alone is at home in the wrapper, and modes come back."""
-    model = small_recipe(width=8, layers=1, inner=8).model("numpy", seed=0)
+    model = small_recipe(width=8, layers=1, d_ff=8).model("numpy", seed=0)
     taught = TeacherForcing(model)
-    assert taught.number_of_parameters() == model.number_of_parameters()
+    assert taught.num_parameters() == model.num_parameters()
     training, _ = split_numbers()
     model.eval()
     history = train(taught, SGD(model.parameters(), 0.1), PairBatches(training, encode_numbers, 4), 3, progress=False)
@@ -260,13 +248,11 @@ def test_accuracy_counts_whole_answers(monkeypatch):
     def six_for_seven(model, numbers):
         return [number_to_words(n).replace("seven", "six") for n in numbers]
 
-    monkeypatch.setattr("course_lib.numbers_recipe.say_numbers", six_for_seven)
+    monkeypatch.setattr("course_lib.experiments.numbers.say_numbers", six_for_seven)
     assert exact_matches(None, range(10)) == 0.9
     assert exact_matches(None, [7, 17, 321_117, 1]) == 0.25
-    with pytest.raises(ValueError, match="share of nothing"):
+    with pytest.raises(ValueError, match="at least 1 is needed"):
         exact_matches(None, [])
-    with pytest.raises(ValueError, match="batch_size must be at least 1, not 0"):
-        say_numbers(None, [1], 0)
 
 
 def test_alignment_of_a_known_model():

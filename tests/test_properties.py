@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from track_tools import array, assert_close, both_tracks
+from track_tools import array, assert_close, assert_states_equal, both_tracks
 
-from course_lib.config import GPTConfig
-from course_lib.generation import generate
+from course_lib.common.config import GPTConfig
+from course_lib.inference import generate
 from course_lib.text import Batches, CharTokenizer, load_corpus, windows
 from course_lib.training import WarmupCosine, evaluate, load_checkpoint, save_checkpoint, train
 
@@ -18,30 +18,24 @@ V, T = len(TOKENIZER), 8
 X, Y = windows(IDS, T)
 GPTS = [
     {"dropout": 0.3},
-    {"wiring": "post", "dropout": 0.3},
-    {"wiring": "residual", "activation": "gelu", "dropout": 0.3},
-    {"wiring": "plain", "dropout": 0.3},
+    {"norm": "post", "dropout": 0.3},
+    {"norm": None, "activation": "gelu", "dropout": 0.3},
+    {"norm": None, "residual": False, "dropout": 0.3},
     {"tied": True, "residual_scaled": True, "activation": "gelu", "dropout": 0.3},
-    {"tied": True, "wiring": "post", "positions": False, "activation": "none", "dropout": 0.3},
-    {"tied": True, "wiring": "residual", "attention_bias": True},
+    {"tied": True, "norm": "post", "positions": False, "activation": "none", "dropout": 0.3},
+    {"tied": True, "norm": None, "attention_bias": True},
 ]
 every_gpt = pytest.mark.parametrize("options", GPTS, ids=str)
 
 
 def gpt(track, options, **more):
-    size = {"context": T, "width": 12, "heads": 3, "layers": 2, "initial": "uniform", "dtype": "float64"}
+    size = {"context_length": T, "width": 12, "heads": 3, "layers": 2, "init": "uniform", "dtype": "float64"}
     return track.models.GPT(GPTConfig(V, **{**size, **options, **more}), seed=1)
 
 
 def logits_of(model, ids):
     with model.evaluating():
         return array(model(ids)[0]).copy()
-
-
-def assert_states_equal(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 @both_tracks
@@ -99,7 +93,7 @@ def test_X04_a_batch_is_its_windows_one_by_one(track, options):
 @both_tracks
 @every_gpt
 def test_P04_the_first_loss_is_that_of_a_guess(track, options):
-    model = gpt(track, options, initial="small", dtype="float32", width=48)
+    model = gpt(track, options, init="small", dtype="float32", width=48)
     assert abs(evaluate(model, X, Y) - math.log(V)) < 0.1
     assert abs(model(X, Y)[1].item() - math.log(V)) < 0.1
 
@@ -128,7 +122,7 @@ def test_O14_evaluating_and_sampling_do_not_change_training(track, options):
         else:
             more = {}
         history = train(model, optimizer, batches, 4, progress=False, **more)
-        results.append((history.losses, model.state()))
+        results.append((history.losses, model.state_dict()))
     assert results[0][0] == results[1][0]
     assert_states_equal(results[0][1], results[1][1])
 
@@ -136,7 +130,7 @@ def test_O14_evaluating_and_sampling_do_not_change_training(track, options):
 @both_tracks
 @every_gpt
 def test_O15_n_and_n_steps_are_2n_steps_across_a_file(track, options, tmp_path):
-    schedule = WarmupCosine(peak=0.01, warmup=2, total=6, final=0.001)
+    schedule = WarmupCosine(lr=0.01, warmup_steps=2, total_steps=6, min_lr=0.001)
 
     def run(model, optimizer, batches, steps, history=None):
         more = {"schedule": schedule, "clip": 0.5, "accumulate": 2, "history": history, "progress": False}
@@ -144,7 +138,7 @@ def test_O15_n_and_n_steps_are_2n_steps_across_a_file(track, options, tmp_path):
 
     model, batches = gpt(track, options, dtype="float32"), Batches(IDS, T, 4, seed=3)
     whole = run(model, track.optim.AdamW(model.parameters(), 0.5), batches, 6)
-    expected = model.state()
+    expected = model.state_dict()
 
     model, batches = gpt(track, options, dtype="float32"), Batches(IDS, T, 4, seed=3)
     optimizer = track.optim.AdamW(model.parameters(), 0.5)
@@ -152,8 +146,8 @@ def test_O15_n_and_n_steps_are_2n_steps_across_a_file(track, options, tmp_path):
     save_checkpoint(tmp_path / "half", model, TOKENIZER, optimizer, batches, history=history)
     found, batches = load_checkpoint(tmp_path / "half", track.name), Batches(IDS, T, 4, seed=99)
     optimizer = track.optim.AdamW(found.model.parameters(), 9.0)
-    optimizer.load_state(found.optimizer_state)
-    batches.load_state(found.batches_state)
+    optimizer.load_state_dict(found.optimizer_state)
+    batches.load_state_dict(found.batches_state)
     history = run(found.model, optimizer, batches, 3, found.history)  # nothing but the file is needed
-    assert history.rates == whole.rates and history.losses == whole.losses and history.norms == whole.norms
-    assert_states_equal(found.model.state(), expected)
+    assert history.lrs == whole.lrs and history.losses == whole.losses and history.norms == whole.norms
+    assert_states_equal(found.model.state_dict(), expected)

@@ -1,5 +1,5 @@
 """What reproduce prints is what was measured, and a figure that does not hold is noticed. The runs themselves take
-minutes: ``python -m course_lib.reproduce``."""
+minutes: ``python -m course_lib.experiments.reproduce``."""
 
 import importlib
 import math
@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from track_tools import both_tracks
 
-from course_lib import recipes
-from course_lib.config import GPTConfig
-from course_lib.recipes import SMALL_CHANGES, SMALL_RECIPE, SMALL_TRIED
-from course_lib.reproduce import LINES, largest_difference, train_system_c, trajectory
+from course_lib.common.config import GPTConfig
+from course_lib.experiments import recipes
+from course_lib.experiments.recipes import SMALL_CHANGES, SMALL_RECIPE, SMALL_TRIED
+from course_lib.experiments.reproduce.system_c import LINES, train_system_c
+from course_lib.experiments.reproduce.trajectories import largest_difference, trajectory
 from course_lib.text import CharTokenizer, load_corpus, loss_floor, windows
 from course_lib.training import WarmupCosine
 
 command, small, system_a, system_c, trajectories = (
-    importlib.import_module(f"course_lib.reproduce.{name}")
-    for name in ("command", "small", "system_a", "system_c", "trajectories")
+    importlib.import_module(f"course_lib.experiments.reproduce.{name}")
+    for name in ("__main__", "small", "system_a", "system_c", "trajectories")
 )
 TEXT = load_corpus("hello").text
 IDS = CharTokenizer.from_text(TEXT).encode(TEXT)
@@ -64,19 +65,19 @@ def test_the_floor_is_the_loss_of_the_best_possible_predictions():
 
 @both_tracks
 def test_system_c_begins_as_it_should(track):
-    model, history, tokenizer = train_system_c(track.name, steps=30, progress=False)
-    assert model.number_of_parameters() == 39_153 and len(tokenizer) == 17
+    model, history, tokenizer = train_system_c(track.name, steps=30)
+    assert model.num_parameters() == 39_153 and len(tokenizer) == 17
     assert abs(history.losses[0] - math.log(17)) < 0.1 and history.steps == 30
-    assert history.rates == [0.1] * 30 and history.mean_loss(5) < history.losses[0]
+    assert history.lrs == [0.1] * 30 and history.mean_loss(5) < history.losses[0]
 
 
 @both_tracks
 def test_the_small_recipe_is_the_size_that_it_says(track):
     model = track.models.GPT(GPTConfig(65, **SMALL_RECIPE.model_settings))
-    assert 788_000 <= model.number_of_parameters() <= 820_000
+    assert 788_000 <= model.num_parameters() <= 820_000
     settings = SMALL_RECIPE.model_settings
-    assert [settings[k] for k in ("context", "width", "heads", "layers")] == [64, 128, 4, 4]
-    assert SMALL_RECIPE.steps * SMALL_RECIPE.batch_size * settings["context"] == 1_536_000
+    assert [settings[k] for k in ("context_length", "width", "heads", "layers")] == [64, 128, 4, 4]
+    assert SMALL_RECIPE.steps * SMALL_RECIPE.batch_size * settings["context_length"] == 1_536_000
     assert settings.get("dropout", 0) == 0
 
 
@@ -85,8 +86,8 @@ def test_the_changes_lead_down_to_the_small_recipe():
     assert losses == sorted(losses, reverse=True) and losses[-1] <= small.LOSS
     assert all(loss > losses[2] for _, loss in SMALL_TRIED)
     words = " ".join(what for what, _ in SMALL_CHANGES[1:])
-    assert "6e-3" in words and SMALL_RECIPE.rate == 6e-3 and "0.95" in words and SMALL_RECIPE.betas == (0.9, 0.95)
-    assert "down to 0" in words and SMALL_RECIPE.final_rate == 0
+    assert "6e-3" in words and SMALL_RECIPE.lr == 6e-3 and "0.95" in words and SMALL_RECIPE.betas == (0.9, 0.95)
+    assert "down to 0" in words and SMALL_RECIPE.min_lr == 0
     assert "Muon" in SMALL_CHANGES[-1][0] and SMALL_RECIPE.optimizer == "Muon"
 
 
@@ -222,6 +223,6 @@ def test_the_exit_code_is_0_only_if_all_hold(words, asked, fails, monkeypatch, c
 
 
 def test_runs_side_by_side_are_processes_of_one_thread():
-    from course_lib.reproduce.checks import side_by_side
+    from course_lib.experiments.reproduce.checks import side_by_side
 
     assert dict(side_by_side(math.pow, [(2, 3), (3, 2)], 2)) == {(2, 3): 8.0, (3, 2): 9.0}

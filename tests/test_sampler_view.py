@@ -1,4 +1,4 @@
-"""The sampler view, tested on its data: the probabilities, the words on the page, the text that is written."""
+"""The sampler view, tested on its data: the probabilities, the words on the page, the generated text."""
 
 import re
 
@@ -8,14 +8,14 @@ import traitlets
 from test_generation import TOKENIZER, V, gpt
 from track_tools import NUMPY, assert_close, both_tracks
 
-from course_lib.generation import generate, next_logits, next_probabilities
+from course_lib.inference import generate, next_logits, next_probabilities
 from course_lib.text import CharTokenizer
 from course_lib.views import SamplerView, bars, sampler, sampler_view
 
 
 @pytest.fixture
 def drawn_bars(monkeypatch):
-    """What was drawn: (names, before, after) of each picture, the last one last."""
+    """What was drawn: (names, before, after) of each picture in turn."""
     seen, real = [], bars.before_and_after
 
     def watched(names, before, after, **options):
@@ -49,7 +49,7 @@ def test_bars_show_the_probabilities_before_and_after(track, drawn_bars):
 
 
 def test_the_figure_draws_what_it_is_given():
-    fig = bars.before_and_after(["a", "$b^$"], [0.75, 0.25], [1.0, 0.0], labels=("one", "two"))
+    fig = bars.before_and_after(["a", "$b^$"], [0.75, 0.25], [1.0, 0.0], legend=("one", "two"))
     (ax,) = fig.axes
     widths = [[patch.get_width() for patch in container] for container in ax.containers]
     assert widths == [[0.75, 0.25], [1.0, 0.0]]
@@ -64,15 +64,15 @@ def test_a_slider_moves_the_picture_and_the_words():
     view._controls["temperature"].value = 0.5
     assert view.temperature == 0.5 and view._image.value != before and "temperature 0.5" in view._image.value
     view._controls["top_k"].value = 2
-    assert "2 of 17 tokens can come" in view._line.value and "top-k 2" in view._line.value
+    assert "2 of 17 tokens are possible" in view._line.value and "top-k 2" in view._line.value
     view._controls["temperature"].value = 0
-    assert "1 of 17 tokens can come" in view._line.value and "greedy" in view._line.value
+    assert "1 of 17 tokens are possible" in view._line.value and "greedy" in view._line.value
 
 
 @both_tracks
 def test_the_button_writes_what_generate_gives(track):
     model = gpt(track, dropout=0.5)
-    view = sampler_view(model, TOKENIZER, "hello", temperature=0.8, top_k=4, length=20, seed=3)
+    view = sampler_view(model, TOKENIZER, "hello", temperature=0.8, top_k=4, max_new_tokens=20, seed=3)
     view._button.click()
     expected = generate(model, TOKENIZER, "hello", 20, 0.8, 4, seed=3)
     assert view.text == expected and f"<strong>hello</strong>{expected[5:]}</pre>" in view._page.value
@@ -82,9 +82,30 @@ def test_the_button_writes_what_generate_gives(track):
     assert not view._button.disabled and all(module.training for module in model.modules())
 
 
+def test_a_text_of_an_earlier_setting_says_so():
+    view = sampler_view(gpt(NUMPY), TOKENIZER, "hello", temperature=0.5, max_new_tokens=5)
+    view.temperature = 0.75
+    assert view._page.value == "", "nothing is written yet"
+    view.write()
+    fresh = view._page.value
+    for name, value, back in (("temperature", 0.25, 0.75), ("top_k", 2, V), ("prompt", "he", "hello")):
+        setattr(view, name, value)
+        assert "<em>Written at temperature 0.75 after “hello”: press Write" in view._page.value, name
+        assert view._page.value.count("<strong>hello</strong>") == 1
+        setattr(view, name, back)
+        assert view._page.value == fresh
+    view.prompt = ""
+    assert "Written at" in view._page.value
+
+
+def test_bars_of_two_settings_can_be_compared():
+    limits = {bars.before_and_after("ab", [a, 1 - a], [0.5, 0.5], "xy").axes[0].get_xlim() for a in (0.02, 0.5, 1.0)}
+    assert len(limits) == 1
+
+
 def test_the_text_appears_as_it_is_written(monkeypatch):
     monkeypatch.setattr(sampler, "EVERY_SECONDS", 0)
-    view, seen = sampler_view(gpt(NUMPY), TOKENIZER, "hello", length=5), []
+    view, seen = sampler_view(gpt(NUMPY), TOKENIZER, "hello", max_new_tokens=5), []
     view._page.observe(lambda change: seen.append(change["new"]), "value")
     view.write()
     assert len(seen) == 6 and all('aria-busy="true"' in page for page in seen[:5])
@@ -93,7 +114,7 @@ def test_the_text_appears_as_it_is_written(monkeypatch):
 
 def test_the_stop_button_keeps_the_text(monkeypatch):
     model = gpt(NUMPY)
-    view, forward, calls = sampler_view(model, TOKENIZER, "hello", length=9), model.forward, []
+    view, forward, calls = sampler_view(model, TOKENIZER, "hello", max_new_tokens=9), model.forward, []
 
     def stopped(*arguments, **options):
         calls.append(1)
@@ -126,7 +147,7 @@ def test_a_broken_model_gets_a_sentence():
     assert "weights of this model are broken" in view._line.value and view._button.disabled
 
 
-def test_long_prompts_are_said_to_be_cut():
+def test_the_reading_says_when_the_prompt_is_cut():
     view = sampler_view(gpt(NUMPY), TOKENIZER, "hello wo")
     assert "The model sees" not in view.reading()
     view.prompt = "hello wor"
@@ -135,7 +156,7 @@ def test_long_prompts_are_said_to_be_cut():
 
 def test_what_is_shown_cannot_be_read_as_markup():
     tokenizer = CharTokenizer("<b>&\n$\"'")
-    view = sampler_view(NUMPY.models.Bigram(len(tokenizer)), tokenizer, "<b>", length=50)
+    view = sampler_view(NUMPY.models.Bigram(len(tokenizer)), tokenizer, "<b>", max_new_tokens=50)
     view.write()
     for page in (view._page.value, view._image.value, view._line.value):
         assert "<b>" not in page.replace("<strong>", "")
@@ -143,18 +164,18 @@ def test_what_is_shown_cannot_be_read_as_markup():
 
 
 def test_values_beyond_the_sliders_are_refused():
-    for options in ({"temperature": -0.1}, {"temperature": 2.5}, {"top_k": 0}, {"top_k": V + 1}, {"length": 0}):
+    for options in ({"temperature": -0.1}, {"temperature": 2.5}, {"top_k": 0}, {"top_k": V + 1}, {"max_new_tokens": 0}):
         with pytest.raises(traitlets.TraitError, match=r"-0\.1|2\.5|\b0\b|18"):
             sampler_view(gpt(NUMPY), TOKENIZER, "hello", **options)
     with pytest.raises(ValueError, match="4 tokens.*17"):
         sampler_view(gpt(NUMPY), CharTokenizer("abcd"), "a")
 
 
-def test_it_changes_nothing_in_the_model():
+def test_writing_leaves_the_model_unchanged():
     model = gpt(NUMPY, dropout=0.5)
-    state, rng = model.state(), model.dropout.rng.bit_generator.state
-    sampler_view(model, TOKENIZER, "hello", length=3).write()
-    assert all((model.state()[name] == array).all() for name, array in state.items())
+    state, rng = model.state_dict(), model.dropout.rng.bit_generator.state
+    sampler_view(model, TOKENIZER, "hello", max_new_tokens=3).write()
+    assert all((model.state_dict()[name] == array).all() for name, array in state.items())
     assert model.dropout.rng.bit_generator.state == rng
 
 

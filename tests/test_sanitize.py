@@ -5,9 +5,9 @@ import re
 import pytest
 from nbval.plugin import get_sanitize_patterns
 
-from tools import nb
+from tools import notebook
 
-SOURCE = (nb.ROOT / "nbval_sanitize.cfg").read_text(encoding="utf-8")
+SOURCE = (notebook.ROOT / "nbval_sanitize.cfg").read_text(encoding="utf-8")
 RULES = get_sanitize_patterns(SOURCE)
 
 

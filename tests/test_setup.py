@@ -1,9 +1,4 @@
-"""The set-up: requirements, environment.yml, workflow, the package, text encodings. (run.py has its own file.)
-
-How it was tried: an upper bound in pyproject.toml, another range in environment.yml, an open() without encoding in
-course_lib, a non-ASCII print in run.py, `import torch` in course_lib/__init__.py, a path of one machine in .ci/run
-and a pin that needs Python 3.11.5 were each put in, and each turned a test here red.
-"""
+"""The set-up: requirements, environment.yml, workflow, the package, text encodings. (test_run.py has the commands.)"""
 
 import ast
 import importlib.metadata
@@ -14,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,25 +17,19 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-import run
+from tools import course
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = [Requirement(line) for line in PROJECT["dependencies"]]
-TEST_REQUIREMENTS = [Requirement(line) for line in PROJECT["optional-dependencies"]["test"]]
+TEST_REQUIREMENTS = [
+    Requirement(line) for name in ("notebooks", "test") for line in PROJECT["optional-dependencies"][name]
+]
+TEST_REQUIREMENTS = [r for r in TEST_REQUIREMENTS if r.name != PROJECT["name"]]
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 SOURCES = sorted(p for top in ("course_lib", "tools", "tests") for p in (ROOT / top).rglob("*.py"))
-SOURCES += [p for p in (ROOT / "run.py", ROOT / "conftest.py") if p.exists()]
-SCRIPTS = (
-    "run.py",
-    "bench.py",
-    "bench_generation.py",
-    "bench_gpt2.py",
-    "make_checkpoints.py",
-    "ladder.py",
-    "train_ddp.py",
-)
-COMMAND_LINES = [p for p in SOURCES if p.name in SCRIPTS or p.parent.name in ("tools", "reproduce")]
+SOURCES += sorted(ROOT.glob("*.py"))
+COMMAND_LINES = [p for p in SOURCES if p.is_relative_to(ROOT / "tools") or "__main__" in p.read_text(encoding="utf-8")]
 
 
 def pins():
@@ -97,14 +87,20 @@ def test_environment_yml_equals_pyproject():
     assert set(conda) == wanted | {"python" + PROJECT["requires-python"], "pip"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda p: p.name)
-def test_workflow(path):
-    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
-    matrix = jobs["test"]["strategy"]["matrix"]
+def workflow(name):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+
+
+def test_workflow():
+    """Three systems, each change once: six full runs for a push and six more for its pull request were too many."""
+    test = workflow("test.yml")
+    matrix = test["jobs"]["test"]["strategy"]["matrix"]
     assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
-    assert "3.11" in matrix["python"] and len(matrix["python"]) > 1
-    said = json.dumps(jobs)
-    assert "make test" in said and "run.py test" in said and "pytest --nbval" in said
+    assert "3.11" in matrix["python"] and len(matrix["python"]) == 2
+    assert test[True]["push"] == {"branches": ["main"]} and "pull_request" in test[True]  # YAML 1.1 reads on as True
+    said = json.dumps(test["jobs"])
+    assert "run.py test" in said and "pytest --nbval" in said
+    assert "make sabotage" in json.dumps(workflow("sabotage.yml")["jobs"])
 
 
 def test_ci_knows_no_other_place():
@@ -117,10 +113,13 @@ def test_ci_knows_no_other_place():
         subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
 
 
-def test_makefile_offers_every_command():
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split())
-    assert targets == set(run.COMMANDS) | {"help"}
+@pytest.mark.skipif(not shutil.which("make"), reason="no make here")
+@pytest.mark.parametrize("words", [["lab"], ["notebooks"], ["clean-all"], []], ids=" ".join)
+def test_makefile_hands_every_command_on(words):
+    """Also those that are the name of a folder."""
+    command = ["make", "-n", "--no-print-directory", "PYTHON=python3", *words]  # whatever make runs these tests
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    assert result.stdout == f"python3 run.py {' '.join(words) or 'help'}\n"
 
 
 # ---------------------------------------------------------------- the package
@@ -135,6 +134,27 @@ def test_package_is_found_from_any_folder(tmp_path):
     result = python("-c", "import course_lib; print(course_lib.__file__)", cwd=tmp_path, PYTHONPATH="")
     assert result.returncode == 0, result.stderr
     assert Path(result.stdout.strip()).parent == ROOT / "course_lib"
+
+
+def test_a_wheel_holds_the_library_and_the_data_that_ships(tmp_path):
+    """R29: whoever installs a wheel has the texts and models too, and nothing that was downloaded."""
+    source, site = tmp_path / "source", tmp_path / "site"
+    for name in ("course_lib", "data"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.part"))
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, source)
+    (source / "data" / "tinyshakespeare.txt").write_text("downloaded", encoding="utf-8")
+    shipped = {p.relative_to(source).as_posix() for p in source.glob("course_lib/**/*.*") if p.suffix != ".md"}
+    shipped |= {f"course_lib/data/{p.name}" for p in source.glob("data/*.*") if p.name != "tinyshakespeare.txt"}
+
+    result = python("-c", f"from setuptools import build_meta as b; b.build_wheel({str(tmp_path)!r})", cwd=source)
+    assert result.returncode == 0, result.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        assert {name for name in wheel.namelist() if ".dist-info/" not in name} == shipped
+        wheel.extractall(site)
+    code = "from course_lib import text, training; text.load_corpus('hello'); training.load_checkpoint('market-gpt')"
+    result = python("-c", f"{code}; print(text.shipped_folder())", cwd=tmp_path, PYTHONPATH=str(site), COURSE_DATA="")
+    assert Path(result.stdout.strip()) == site / "course_lib" / "data", result.stderr
 
 
 def test_no_notebook_edits_the_path():
@@ -158,7 +178,7 @@ def test_import_is_quick():
 
 
 def is_text_call(call):
-    """Whether this call opens a file or a pipe as text in the machine's own code page (D06, B10)."""
+    """Return True if this call opens a file or a pipe as text in the machine's own code page (D06, B10)."""
     method = isinstance(call.func, ast.Attribute)
     name = call.func.attr if method else getattr(call.func, "id", "")
     given = {k.arg: k.value for k in call.keywords}
@@ -183,39 +203,23 @@ def test_every_file_is_opened_as_utf8():
     ]
 
 
-@pytest.mark.parametrize(
-    "code, found",
-    [
-        ("open(p)", True),
-        ("open(p, 'w')", True),
-        ("p.open()", True),
-        ("p.open('r')", True),
-        ("p.read_text()", True),
-        ("p.write_text(t)", True),
-        ("subprocess.run(c, text=True)", True),
-        ("io.open(p, mode='a')", True),
-        ("open(p, 'rb')", False),
-        ("p.open('wb')", False),
-        ("open(p, encoding='utf-8')", False),
-        ("webbrowser.open(url)", False),
-        ("webbrowser.open('https://x')", False),
-        ("p.write_text(t, 'utf-8')", False),
-    ],
-)
-def test_scan_for_encoding(code, found):
-    assert bool(text_calls(code)) == found
+def test_scan_for_encoding():
+    found = "open(p); open(p, 'w'); p.open(); p.open('r'); p.read_text(); p.write_text(t); io.open(p, mode='a')"
+    assert len(text_calls(found + "; subprocess.run(c, text=True)")) == 8
+    fine = "open(p, 'rb'); p.open('wb'); open(p, encoding='utf-8'); webbrowser.open('https://x'); webbrowser.open(url)"
+    assert not text_calls(fine + "; p.write_text(t, 'utf-8')")
 
 
 def test_command_lines_print_ascii():
     """B10: a Windows console in code page 1252 or 437 must not stop a command with UnicodeEncodeError."""
-    found, printing = [], ("print", "say", "sys.exit", "sys.stdout.write")
+    found, printing = [], ("print", "say", "sys.exit", "Stop")
     for path in COMMAND_LINES:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in printing:
                 words = [c.value for c in ast.walk(call) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
                 found += [f"{path.name}:{call.lineno}: {word!r}" for word in words if not word.isascii()]
     assert not found
-    assert run.__doc__.isascii()
+    assert course.__doc__.isascii()
 
 
 def test_run_py_in_an_old_code_page():

@@ -10,12 +10,13 @@ from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from test_generation import TOKENIZER, gpt
 from track_tools import NUMPY, both_tracks
 
-from course_lib.generation import Written, generate, print_sample, stream
+from course_lib.inference import generate, print_sample, stream
+from course_lib.inference.streaming import Written
 from course_lib.text import WordTokenizer
-from tools import nb
+from tools import notebook
 
 SOURCE = """
-from course_lib.generation import stream
+from course_lib.inference import stream
 from course_lib.numpy_track import Bigram
 from course_lib.text import CharTokenizer
 tokenizer = CharTokenizer.from_text("hello world")
@@ -82,10 +83,10 @@ def test_the_stop_button_keeps_the_text(track, when, capsys):
 def test_a_wrong_request_writes_nothing(track, capsys):
     for prompt, options, said in (
         ("", {}, "prompt is empty"), ("hello X", {}, "'X'"), ("h", {"temperature": -1}, "temperature.*-1"),
-        ("h", {"top_k": 0}, "top_k.*0"), ("h", {"length": -1}, "length.*-1"),
+        ("h", {"top_k": 0}, "top_k.*0"), ("h", {"max_new_tokens": -1}, "max_new_tokens.*-1"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
-            stream(gpt(track), TOKENIZER, prompt, **{"length": 3, **options})
+            stream(gpt(track), TOKENIZER, prompt, **{"max_new_tokens": 3, **options})
     assert capsys.readouterr() == ("", "")
     assert stream(gpt(track), TOKENIZER, "h", 0) == "h"
     assert capsys.readouterr().out == "sample:\nh\n(end of sample)\n"
@@ -94,7 +95,7 @@ def test_a_wrong_request_writes_nothing(track, capsys):
 def test_a_notebook_keeps_one_text_output():
     """Its pieces are joined when the notebook is saved, and the returned text is not shown a second time."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SOURCE)])
-    nb.client(book, nb.ROOT, 60).execute()
+    notebook.client(book, notebook.ROOT, 60).execute()
     (output,) = book.cells[0].outputs
     assert (output.output_type, output.name) == ("stream", "stdout")
     assert re.fullmatch(r"sample:\nhello[ dehlorw]{20}\n\(end of sample\)\n", output.text)
@@ -103,7 +104,7 @@ def test_a_notebook_keeps_one_text_output():
 def test_the_stop_button_of_a_notebook():
     """A real interrupt of a real kernel, in the middle of a text that would take hours."""
     manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
-    manager.start_kernel(cwd=str(nb.ROOT), env={**os.environ, "PYTHONPATH": str(nb.ROOT)})
+    manager.start_kernel(cwd=str(notebook.ROOT), env={**os.environ, "PYTHONPATH": str(notebook.ROOT)})
     client = manager.client()
     client.start_channels()
     try:

@@ -9,13 +9,13 @@ import difflib
 import nbformat
 import pytest
 
-from tools import definitions, hygiene, nb
+from tools import definitions, hygiene, notebook
 
 TEACHING = [
     pytest.param(cell, id=f"{path.stem}-{cell.id}")
-    for path in nb.books()
-    for cell in nb.read(path).cells
-    if "teaches" in nb.tags(cell)
+    for path in notebook.books()
+    for cell in notebook.read(path).cells
+    if "teaches" in notebook.tags(cell)
 ]
 
 
@@ -27,7 +27,7 @@ def drift(cell):
         return [str(error)]
     found = []
     for item in shown:
-        if not (nb.ROOT / item.file).exists():
+        if not (notebook.ROOT / item.file).exists():
             found.append(f"there is no {item.file}")
         elif item.name not in (known := definitions.defined_in(item.file)):
             found.append(f"{item.file} has no {item.name}")
@@ -41,7 +41,7 @@ def drift(cell):
 
 def unmarked(cell):
     """Names of the library that a cell defines without saying so."""
-    if nb.tags(cell) & {"teaches", "variant", "exercise"}:
+    if notebook.tags(cell) & {"teaches", "variant", "exercise"}:
         return []
     names = definitions.definitions(hygiene.parsed(cell).body)
     return sorted(names.keys() & definitions.public_names().keys())
@@ -52,12 +52,12 @@ def test_equals_the_library(cell):
     assert not (found := drift(cell)), "\n".join(found)
 
 
-@pytest.mark.parametrize("path", nb.books(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebook.books(), ids=lambda path: path.stem)
 def test_no_unmarked_copies(path):
     found = [
         f"cell {cell.id} defines {name}, as {', '.join(definitions.public_names()[name])} does: import it, or tag "
         "the cell 'teaches' (the same) or 'variant' (different on purpose)"
-        for cell in nb.read(path).cells
+        for cell in notebook.read(path).cells
         if cell.cell_type == "code"
         for name in unmarked(cell)
     ]
@@ -102,7 +102,7 @@ CLASS = LIBRARY[LIBRARY.index("class") :]
 def tiny_library(tmp_path, monkeypatch):
     (tmp_path / "course_lib").mkdir()
     (tmp_path / "course_lib" / "f.py").write_text(LIBRARY, encoding="utf-8")
-    monkeypatch.setattr(nb, "ROOT", tmp_path)
+    monkeypatch.setattr(notebook, "ROOT", tmp_path)
     definitions.defined_in.cache_clear()
     definitions.public_names.cache_clear()
     yield

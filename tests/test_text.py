@@ -89,7 +89,7 @@ def test_course_data_names_another_folder(tmp_path, monkeypatch):
     assert data_folder() == tmp_path
     assert load_corpus("hello").text == HELLO  # a folder for the download alone: the shipped text is still there
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.text.corpora._shipped_folder", lambda: tmp_path / "nowhere")
+        patch.setattr("course_lib.text.corpora.shipped_folder", lambda: tmp_path / "nowhere")
         with pytest.raises(OSError, match="COURSE_DATA"):
             load_corpus("hello")
     (tmp_path / "hello.txt").write_text("hello again\n", encoding="utf-8")
@@ -105,17 +105,17 @@ def test_d06_files_are_read_as_utf8_everywhere(tmp_path):
     assert run_python(code, PYTHONWARNDEFAULTENCODING="1") == "9 58"
 
 
-def test_a_file_that_is_not_utf8_is_refused_with_its_place(tmp_path):
+def test_a_file_that_is_not_utf8_is_refused_with_its_position(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes("café".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"latin\.txt is not UTF-8.*0xe9 at place 3"):
+    with pytest.raises(ValueError, match=r"latin\.txt is not UTF-8.*0xe9 at position 3"):
         read_text(path)
 
 
-def test_the_place_of_a_wrong_byte_counts_the_byte_order_mark(tmp_path):
+def test_the_position_of_a_wrong_byte_counts_the_byte_order_mark(tmp_path):
     path = tmp_path / "marked.txt"
     path.write_bytes(b"\xef\xbb\xbfcaf\xe9 au lait")
-    with pytest.raises(ValueError, match=r"0xe9 at place 6"):
+    with pytest.raises(ValueError, match=r"0xe9 at position 6"):
         read_text(path)
 
 
@@ -223,7 +223,7 @@ def test_d12_tokenizers_are_equal_only_with_the_same_kind_and_vocabulary():
 @pytest.mark.parametrize("wrong", [-1, 8])
 def test_l03_ids_outside_the_vocabulary_are_refused(wrong):
     tokenizer = CharTokenizer.from_text("hello world")
-    with pytest.raises(IndexError, match=rf"token id {wrong} at place 1 .* 0 to 7"):
+    with pytest.raises(IndexError, match=rf"token id {wrong} at position 1 .* 0 to 7"):
         tokenizer.decode([0, wrong])
     with pytest.raises(ValueError, match=r"float64 of shape \(2,\)"):
         tokenizer.decode(np.array([0.0, 1.0]))
@@ -257,13 +257,13 @@ def test_unknown_words_are_named_with_their_places():
 
 
 def test_d01_the_number_of_windows():
-    x, y = windows(np.arange(8), context=4)
+    x, y = windows(np.arange(8), context_length=4)
     assert x.shape == y.shape == (4, 4)
     assert (x[-1].tolist(), y[-1].tolist()) == ([3, 4, 5, 6], [4, 5, 6, 7])
     assert x.dtype == np.int64
-    assert len(windows(np.arange(5), context=4)[0]) == 1
-    with pytest.raises(ValueError, match=r"4 tokens .* context 4.* at least 5"):
-        windows(np.arange(4), context=4)
+    assert len(windows(np.arange(5), context_length=4)[0]) == 1
+    with pytest.raises(ValueError, match=r"4 tokens .* window of 4.* at least 5"):
+        windows(np.arange(4), context_length=4)
 
 
 @pytest.mark.parametrize("context", [1, 4, 8])
@@ -279,8 +279,8 @@ def test_windows_against_a_loop(n, context, stride):
 
 
 def test_system_a_has_1742_full_batches():
-    _, test_ids = split_by_position(np.zeros(1_115_394, dtype=np.int64), 0.9, context=32)
-    x, y = windows(test_ids, context=32, stride=16)
+    _, test_ids = split_by_position(np.zeros(1_115_394, dtype=np.int64), 0.9, context_length=32)
+    x, y = windows(test_ids, context_length=32, stride=16)
     batches = sequential_batches(x, y, 4, drop_last=True)
     assert len(batches) == 1742
     assert all(x.shape == y.shape == (4, 32) for x, y in batches)
@@ -289,7 +289,7 @@ def test_system_a_has_1742_full_batches():
 
 def test_x01_one_window_holds_as_many_examples_as_tokens():
     tokenizer = CharTokenizer.from_text("hello")
-    x, y = windows(tokenizer.encode("hello"), context=4)
+    x, y = windows(tokenizer.encode("hello"), context_length=4)
     pairs = [(tokenizer.decode(x[0, : t + 1]), tokenizer.decode(y[0, t : t + 1])) for t in range(4)]
     assert pairs == [("h", "e"), ("he", "l"), ("hel", "l"), ("hell", "o")]
 
@@ -301,23 +301,25 @@ def test_x03_every_position_starts_a_window_but_the_last_context():
 
 def test_d03_a_part_that_is_too_short_is_named():
     with pytest.raises(ValueError, match=r"val .*10 .*needs ≥17"):
-        split_by_position(np.arange(100), 0.9, context=16)
+        split_by_position(np.arange(100), 0.9, context_length=16)
     with pytest.raises(ValueError, match=r"train .*5 .*needs ≥9"):
-        split_by_position(np.arange(50), 0.1, context=8)
+        split_by_position(np.arange(50), 0.1, context_length=8)
     with pytest.raises(ValueError, match="empty"):
-        split_by_position(np.array([], dtype=np.int64), 0.9, context=8)
-    assert len(split_by_position(np.arange(100), 0.9, context=9)[1]) == 10  # one window and its target: just enough
+        split_by_position(np.array([], dtype=np.int64), 0.9, context_length=8)
+    assert (
+        len(split_by_position(np.arange(100), 0.9, context_length=9)[1]) == 10
+    )  # one window and its target: just enough
     with pytest.raises(ValueError, match=r"val .*10 .*needs ≥11"):
-        split_by_position(np.arange(100), 0.9, context=10)
+        split_by_position(np.arange(100), 0.9, context_length=10)
     for fraction in (0, 1, 1.5, -0.1):
         with pytest.raises(ValueError, match="between 0 and 1"):
             split_by_position(np.arange(100), fraction)
 
 
 def test_d13_no_window_crosses_the_split():
-    train_ids, validation_ids = split_by_position(np.arange(100), 0.9, context=8)
+    train_ids, validation_ids = split_by_position(np.arange(100), 0.9, context_length=8)
     for part, low, high in [(train_ids, 0, 90), (validation_ids, 90, 100)]:
-        for array in windows(part, context=8):
+        for array in windows(part, context_length=8):
             assert low <= array.min() <= array.max() < high
     assert len(split_by_position(np.arange(100), 0.29)[0]) == 29  # 0.29 * 100 is a little less than 29
 
@@ -325,11 +327,11 @@ def test_d13_no_window_crosses_the_split():
 def test_wrong_arguments_are_named():
     ids = np.arange(20)
     for call, message in [
-        (lambda: windows(ids, 0), "context must be at least 1 token, got 0"),
-        (lambda: windows(ids, 4, stride=0), "stride must be at least 1, got 0"),
+        (lambda: windows(ids, 0), "context_length must be at least 1 token, not 0"),
+        (lambda: windows(ids, 4, stride=0), "stride must be at least 1, not 0"),
         (lambda: windows(ids.reshape(4, 5), 4), r"shape \(4, 5\)"),
         (lambda: windows(ids / 2, 4), "float64"),
-        (lambda: Batches(ids, 4, batch_size=0), "batch_size must be at least 1, got 0"),
+        (lambda: Batches(ids, 4, batch_size=0), "batch_size must be at least 1, not 0"),
         (lambda: Batches(ids[:4], 4, batch_size=2), "4 tokens"),
         (lambda: sequential_batches(ids, ids[:3], 2), "20 and 3"),
         (lambda: sequential_batches(ids, ids, 30, drop_last=True), "20 windows do not fill one batch of 30"),
@@ -347,7 +349,7 @@ def take(batches, n):
 
 def test_batches_are_random_windows_from_their_own_generator():
     ids = np.arange(50)
-    batches = Batches(ids, context=8, batch_size=4, seed=3)
+    batches = Batches(ids, context_length=8, batch_size=4, seed=3)
     for _ in range(20):
         x, y = next(batches)
         assert x.shape == y.shape == (4, 8)
@@ -355,31 +357,31 @@ def test_batches_are_random_windows_from_their_own_generator():
         x[:] = -1  # a batch is the caller's own: the text must not change
     assert ids.tolist() == list(range(50))
     np.random.seed(0)
-    again = Batches(ids, context=8, batch_size=4, seed=3)
+    again = Batches(ids, context_length=8, batch_size=4, seed=3)
     first = take(again, 3)
     np.random.seed(1)
-    assert take(Batches(ids, context=8, batch_size=4, seed=3), 3) == first
-    assert take(Batches(ids, context=8, batch_size=4, seed=4), 3) != first
+    assert take(Batches(ids, context_length=8, batch_size=4, seed=3), 3) == first
+    assert take(Batches(ids, context_length=8, batch_size=4, seed=4), 3) != first
 
 
 def test_every_window_can_be_drawn_the_last_one_too():
-    batches = Batches(np.arange(12), context=4, batch_size=16, seed=0)
+    batches = Batches(np.arange(12), context_length=4, batch_size=16, seed=0)
     starts = {row[0] for x in take(batches, 30) for row in x}
     assert starts == set(range(8))
 
 
 def test_stride_keeps_starts_on_sentence_beginnings():
-    batches = Batches(np.arange(100), context=8, batch_size=16, seed=0, stride=10)
+    batches = Batches(np.arange(100), context_length=8, batch_size=16, seed=0, stride=10)
     assert {row[0] % 10 for x in take(batches, 10) for row in x} == {0}
 
 
 def test_batches_go_on_from_a_stored_state():
-    batches = Batches(np.arange(50), context=8, batch_size=4, seed=3)
+    batches = Batches(np.arange(50), context_length=8, batch_size=4, seed=3)
     take(batches, 5)
-    stored = json.loads(json.dumps(batches.state()))
+    stored = json.loads(json.dumps(batches.state_dict()))
     expected = take(batches, 5)
-    other = Batches(np.arange(50), context=8, batch_size=4, seed=99)
-    other.load_state(stored)
+    other = Batches(np.arange(50), context_length=8, batch_size=4, seed=99)
+    other.load_state_dict(stored)
     assert take(other, 5) == expected
 
 

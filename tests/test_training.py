@@ -13,13 +13,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from track_tools import NUMPY, TORCH, array, assert_close, assert_same, both_tracks, grad
+from track_tools import NUMPY, TORCH, array, assert_close, assert_same, assert_states_equal, both_tracks, grad
 
-from course_lib.config import GPTConfig
-from course_lib.generation import generate
-from course_lib.recipes import token_losses
+from course_lib.common.config import GPTConfig
+from course_lib.inference import generate
 from course_lib.text import Batches, CharTokenizer, load_corpus, sequential_batches, windows
 from course_lib.training import History, WarmupCosine, evaluate, train, trainer
+from course_lib.training.evaluation import token_losses
 
 TOKENIZER = CharTokenizer.from_text(load_corpus("hello").text)
 IDS = TOKENIZER.encode(load_corpus("hello").text)
@@ -28,7 +28,7 @@ overflow_is_expected = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def gpt(track, seed=0, **options):
-    return track.models.GPT(GPTConfig(V, **{"context": 8, "width": 8, "heads": 2, "layers": 1, **options}), seed)
+    return track.models.GPT(GPTConfig(V, **{"context_length": 8, "width": 8, "heads": 2, "layers": 1, **options}), seed)
 
 
 def run(track, steps, model=None, optimizer=None, batches=None, **options):
@@ -37,12 +37,6 @@ def run(track, steps, model=None, optimizer=None, batches=None, **options):
     optimizer = track.optim.SGD(model.parameters(), 0.1) if optimizer is None else optimizer
     batches = Batches(IDS, 8, 4, seed=0) if batches is None else batches
     return train(model, optimizer, batches, steps, progress=False, **options), model, optimizer
-
-
-def assert_states_equal(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 # ------------------------------------------------------------------ what a run leaves behind
@@ -71,7 +65,7 @@ def test_A20_history_holds_floats_and_no_graph_survives(track):
     )
     gc.collect()
     assert len(losses) == 6 and all(loss() is None for loss in losses)
-    for values in (history.losses, history.rates, history.norms, [loss for _, loss in history.evaluations]):
+    for values in (history.losses, history.lrs, history.norms, [loss for _, loss in history.evaluations]):
         assert len(values) == 3 and all(type(value) is float for value in values)
     assert [step for step, _ in history.evaluations] == [1, 2, 3]
     assert type(history.seconds) is float and history.seconds > 0 and history.stopped is False and history.steps == 3
@@ -88,7 +82,7 @@ def test_a_step_is_loss_then_gradient_then_update(track):
         optimizer.zero_grad()
         model(x, y)[1].backward()
         optimizer.step()
-    assert_states_equal(trained.state(), model.state())
+    assert_states_equal(trained.state_dict(), model.state_dict())
 
 
 @both_tracks
@@ -103,13 +97,13 @@ def test_training_ends_with_the_batches_or_the_steps(track):
     again = Batches(IDS, 8, 4, seed=0)
     for _ in range(3):
         next(again)
-    assert endless.state() == again.state()  # no batch was taken and thrown away
+    assert endless.state_dict() == again.state_dict()  # no batch was taken and thrown away
 
 
 @both_tracks
 def test_a_run_in_two_parts_is_one_run(track):
     """n + n = 2n: the schedule goes on where it was."""
-    schedule = WarmupCosine(peak=0.01, warmup=3, total=8, final=0.001)
+    schedule = WarmupCosine(lr=0.01, warmup_steps=3, total_steps=8, min_lr=0.001)
     results = []
     for parts in ((8,), (3, 5), (1,) * 8):
         model = gpt(track, dropout=0.2)
@@ -118,8 +112,8 @@ def test_a_run_in_two_parts_is_one_run(track):
             history = train(
                 model, optimizer, batches, steps, schedule=schedule, clip=0.5, history=history, progress=False
             )
-        assert history.rates == [schedule(step) for step in range(8)]
-        results.append((history, model.state()))
+        assert history.lrs == [schedule(step) for step in range(8)]
+        results.append((history, model.state_dict()))
     for history, state in results[1:]:
         assert history.losses == results[0][0].losses and history.norms == results[0][0].norms
         assert_states_equal(state, results[0][1])
@@ -166,35 +160,42 @@ def test_an_optimiser_of_another_model_is_refused(track):
     other = TORCH if track is NUMPY else NUMPY
     for stranger in (gpt(track), gpt(other)):
         model = gpt(track)
-        before, batches = model.state(), Batches(IDS, 8, 4, seed=0)
+        before, batches = model.state_dict(), Batches(IDS, 8, 4, seed=0)
         optimizer = (track if stranger.__class__ is track.models.GPT else other).optim.SGD(stranger.parameters(), 0.1)
-        with pytest.raises(ValueError, match="parameters of another model: make it again"):
+        with pytest.raises(ValueError, match="parameters of another model: make a new one"):
             run(track, 1, model, optimizer, batches)
-        assert_states_equal(model.state(), before)
-        assert batches.state() == Batches(IDS, 8, 4, seed=0).state()
+        assert_states_equal(model.state_dict(), before)
+        assert batches.state_dict() == Batches(IDS, 8, 4, seed=0).state_dict()
 
 
 @both_tracks
 def test_a_part_of_the_model_can_be_trained_alone(track):
     model = gpt(track)
-    before = model.state()
+    before = model.state_dict()
     run(track, 1, model, track.optim.SGD(model.head.parameters(), 0.1))
-    assert {name for name, value in model.state().items() if (value != before[name]).any()} == {
+    assert {name for name, value in model.state_dict().items() if (value != before[name]).any()} == {
         "head.weight",
         "head.bias",
     }
+    for p in model.head.parameters():
+        p.requires_grad = False
+    before = model.state_dict()
+    run(track, 1, model, track.optim.SGD(model.parameters(), 0.1))
+    same = {name for name, value in model.state_dict().items() if (value == before[name]).all()}
+    assert {name for name in same if name.startswith("head")} == {"head.weight", "head.bias"}
+    assert (model.state_dict()["token.weight"] != before["token.weight"]).any()
 
 
 # ------------------------------------------------------------------ rates and clipping
 
 
 def test_O07_the_first_rate_is_positive_and_the_peak_exact():
-    rate = WarmupCosine(peak=1e-3, warmup=4, total=10, final=1e-4)
+    lr = WarmupCosine(lr=1e-3, warmup_steps=4, total_steps=10, min_lr=1e-4)
     expected = [2e-4, 4e-4, 6e-4, 8e-4, 1e-3, 9.397e-4, 7.75e-4, 5.5e-4, 3.25e-4, 1.603e-4, 1e-4, 1e-4]
-    assert_close([rate(step) for step in range(12)], expected, 5e-8)
-    assert rate(4) == 1e-3 and rate(10) == rate(10**6) == 1e-4
-    assert WarmupCosine(peak=1.0, warmup=0, total=4)(0) == 1.0
-    assert WarmupCosine(peak=1.0, warmup=0, total=4)(4) == 0.0
+    assert_close([lr(step) for step in range(12)], expected, 5e-8)
+    assert lr(4) == 1e-3 and lr(10) == lr(10**6) == 1e-4
+    assert WarmupCosine(lr=1.0, warmup_steps=0, total_steps=4)(0) == 1.0
+    assert WarmupCosine(lr=1.0, warmup_steps=0, total_steps=4)(4) == 0.0
 
 
 @both_tracks
@@ -206,12 +207,12 @@ def test_O06_every_step_is_clipped_and_the_peak_is_the_schedules(track):
             seen.append(float(np.linalg.norm(array(self.flat.grad))))
             super().step()
 
-    model = gpt(track, initial="uniform")
+    model = gpt(track, init="uniform")
     optimizer = Watched(model.parameters(), 77.0)
     history, *_ = run(track, 7, model, optimizer, schedule=WarmupCosine(3e-4, 3, 7), clip=0.1)
     assert len(seen) == 7 and max(seen) <= 0.1 * (1 + 1e-6)
     assert min(history.norms) > 0.1  # those before clipping
-    assert max(history.rates) == history.rates[3] == 3e-4
+    assert max(history.lrs) == history.lrs[3] == 3e-4
 
 
 @both_tracks
@@ -243,17 +244,17 @@ def test_several_batches_a_step_are_one_large_batch(track):
     large = [tuple(np.concatenate(part) for part in zip(*small[i : i + 4], strict=True)) for i in (0, 4)]
     results = []
     for batches, accumulate in ((small, 4), (large, 1)):
-        model = gpt(track, initial="uniform", dtype="float64")
+        model = gpt(track, init="uniform", dtype="float64")
         optimizer = track.optim.AdamW(model.parameters(), 1e-3)
         history, *_ = run(track, None, model, optimizer, batches, clip=0.5, accumulate=accumulate)
-        results.append((history, model.state()))
+        results.append((history, model.state_dict()))
     (mine, state), (other, expected) = results
     assert mine.steps == other.steps == 2 and all(type(loss) is float for loss in mine.losses)
     assert_close(mine.losses, other.losses, 1e-13)
     assert_close(mine.norms, other.norms, 1e-13)
     for name, value in state.items():
         assert_same(value, expected[name], name)
-    plain = np.mean([gpt(track, initial="uniform", dtype="float64")(*small[i])[1].item() for i in (0, 2, 3)])
+    plain = np.mean([gpt(track, init="uniform", dtype="float64")(*small[i])[1].item() for i in (0, 2, 3)])
     assert abs(plain - mine.losses[0]) > 1e-3, "equal weights would do as well: the test sees nothing"
 
 
@@ -262,10 +263,10 @@ def test_the_gradient_of_every_parameter_is_that_of_the_large_batch(track):
     x, y = windows(IDS, 8)
     results = []
     for batches, accumulate in (([(x[:2], y[:2]), (x[2:9], y[2:9])], 2), ([(x[:9], y[:9])], 1)):
-        model = gpt(track, initial="uniform", dtype="float64", tied=True)
+        model = gpt(track, init="uniform", dtype="float64", tied=True)
         optimizer = track.optim.SGD(model.parameters(), 0.0)
         run(track, 1, model, optimizer, batches, accumulate=accumulate)
-        results.append({name: grad(p).copy() for name, p in model.named_parameters().items()})
+        results.append({name: grad(p).copy() for name, p in model.named_parameters()})
     for name, value in results[0].items():
         assert_same(value, results[1][name], name)
 
@@ -274,15 +275,15 @@ def test_the_gradient_of_every_parameter_is_that_of_the_large_batch(track):
 def test_several_batches_a_step_keep_the_precision_and_one_is_as_before(track):
     model, batches = gpt(track), Batches(IDS, 8, 4, seed=0)
     run(track, 3, model, batches=batches, accumulate=2)
-    assert all(value.dtype == np.float32 for value in model.state().values())
+    assert all(value.dtype == np.float32 for value in model.state_dict().values())
     again = Batches(IDS, 8, 4, seed=0)
     for _ in range(6):
         next(again)
-    assert batches.state() == again.state()  # 3 steps of 2, and none thrown away
+    assert batches.state_dict() == again.state_dict()  # 3 steps of 2, and none thrown away
     one, expected, _ = run(track, 3, accumulate=1)
     other, found, _ = run(track, 3)
     assert one.losses == other.losses and one.norms == other.norms
-    assert_states_equal(found.state(), expected.state())
+    assert_states_equal(found.state_dict(), expected.state_dict())
 
 
 @both_tracks
@@ -294,7 +295,7 @@ def test_the_last_step_takes_the_batches_that_are_left(track):
     run(track, None, last, batches=[batches[6]], accumulate=3)
     alone = gpt(track)
     run(track, None, alone, batches=[batches[6]])
-    assert_states_equal(last.state(), alone.state())
+    assert_states_equal(last.state_dict(), alone.state_dict())
 
 
 @both_tracks
@@ -305,7 +306,7 @@ def test_a_run_of_several_batches_a_step_in_two_parts_is_one_run(track):
         optimizer = track.optim.AdamW(model.parameters(), 0.01)
         for steps in parts:
             history, *_ = run(track, steps, model, optimizer, batches, accumulate=3, history=history)
-        results.append((history.losses, model.state()))
+        results.append((history.losses, model.state_dict()))
     assert results[0][0] == results[1][0]
     assert_states_equal(results[0][1], results[1][1])
 
@@ -317,17 +318,10 @@ def test_the_stop_button_lets_a_step_of_several_batches_end(track):
     assert history.stopped and history.steps == 1
     same, expected, _ = run(track, 1, batches=Batches(IDS, 8, 2, seed=0), accumulate=3)
     assert same.losses == history.losses
-    assert_states_equal(model.state(), expected.state())
+    assert_states_equal(model.state_dict(), expected.state_dict())
 
 
-@both_tracks
-def test_a_step_of_batches_with_all_targets_ignored_is_refused(track):
-    x, _ = windows(IDS, 8)
-    nothing = (x[:2], np.full((2, 8), -100))
-    with pytest.raises(ValueError, match="all 16 targets are -100"):
-        run(track, 1, batches=[nothing, nothing], accumulate=2)
-
-
+@pytest.mark.slow
 def test_the_bar_shows_steps_remaining_time_loss_and_tokens_per_second(capsys, monkeypatch):
     model, seconds = gpt(NUMPY), 0.0
 
@@ -390,7 +384,7 @@ def test_O14_evaluating_and_sampling_do_not_change_training(track):
 
         options = {"evaluate": partial(evaluate, model, x, y), "evaluate_every": 2, "after_step": look} if looks else {}
         history, *_ = run(track, 6, model, **options)
-        results.append((history.losses, model.state()))
+        results.append((history.losses, model.state_dict()))
     assert results[0][0] == results[1][0]
     assert_states_equal(results[0][1], results[1][1])
 
@@ -414,7 +408,7 @@ def test_O14_batches_are_drawn_by_their_own_generator(track):
 
 @both_tracks
 def test_O10_evaluation_does_not_depend_on_the_batch_size(track):
-    model = gpt(track, initial="uniform", dtype="float64")
+    model = gpt(track, init="uniform", dtype="float64")
     x, y = windows(IDS, 8)
     losses = [evaluate(model, x, y, batch_size) for batch_size in (1, 7, 49, 50, 1000)]
     assert len(x) == 50 and type(losses[0]) is float
@@ -441,7 +435,7 @@ def test_O10_a_batch_weighs_what_it_holds(track):
 @both_tracks
 def test_O10_ignored_targets_have_no_weight(track):
     """As with padding: the loss is the mean over the targets that count, also where a batch has none."""
-    model = gpt(track, initial="uniform", dtype="float64")
+    model = gpt(track, init="uniform", dtype="float64")
     x, y = windows(IDS, 8)
     y = y.copy()
     y[:, 5:], y[10:20], y[0, 1:] = -100, -100, -100
@@ -470,9 +464,9 @@ def test_evaluation_refuses_what_does_not_fit(track, function):
 def test_evaluation_leaves_no_trace(track):
     model = gpt(track, dropout=0.5)
     optimizer = track.optim.SGD(model.parameters(), 0.1)
-    before, state = model.state(), model.dropout.rng.bit_generator.state
+    before, state = model.state_dict(), model.dropout.rng.bit_generator.state
     evaluate(model, *windows(IDS, 8))
-    assert_states_equal(model.state(), before)
+    assert_states_equal(model.state_dict(), before)
     assert model.dropout.rng.bit_generator.state == state
     assert (array(optimizer.flat.grad) == 0).all()
 
@@ -498,18 +492,19 @@ class Presses:
 
 
 @both_tracks
-def test_stop_button_ends_after_a_whole_step_and_training_goes_on(track):
+def test_stop_button_ends_after_a_whole_step_and_training_goes_on(track, capsys):
     handler = signal.getsignal(signal.SIGINT)
     whole, expected, _ = run(track, 7)
     batches, model = Batches(IDS, 8, 4, seed=0), gpt(track)
     optimizer = track.optim.SGD(model.parameters(), 0.1)
     history, *_ = run(track, 7, Presses(model, at=3), optimizer, batches)
     assert history.stopped and history.steps == 3 and history.losses == whole.losses[:3]
+    assert capsys.readouterr().out.startswith("Training was stopped after 3 of 7 steps: what follows")
     assert signal.getsignal(signal.SIGINT) is handler
     assert all(module.training for module in model.modules())
     again, *_ = run(track, 4, model, optimizer, batches, history=history)
     assert again is history and not history.stopped and history.losses == whole.losses
-    assert_states_equal(model.state(), expected.state())
+    assert_states_equal(model.state_dict(), expected.state_dict())
 
 
 @both_tracks
@@ -530,14 +525,14 @@ def test_stop_button_from_another_thread(track):
     assert history.stopped and 1 <= history.steps < 20_000
     same, expected, _ = run(track, history.steps)
     assert same.losses == history.losses
-    assert_states_equal(model.state(), expected.state())
+    assert_states_equal(model.state_dict(), expected.state_dict())
 
 
 @both_tracks
 def test_a_second_press_interrupts_at_once(track):
     history, model, _ = run(track, 5, Presses(gpt(track), at=3, times=2))
     assert history.stopped and history.steps == 2
-    assert all(np.isfinite(value).all() for value in model.state().values())
+    assert all(np.isfinite(value).all() for value in model.state_dict().values())
 
 
 @both_tracks
@@ -607,44 +602,36 @@ def test_a_close_that_fails_hides_no_failure(track):
 @both_tracks
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"steps": -1},
-        {"steps": 2.5},
-        {"evaluate_every": -1},
-        {"accumulate": 0},
-        {"accumulate": 1.5},
-        {"clip": 0},
-        {"clip": -1.0},
-        {"clip": math.nan},
-    ],
+    [{"steps": -1}, {"steps": 2.5}, {"evaluate_every": -1}, {"accumulate": 0}, {"accumulate": 1.5},
+     {"clip": 0}, {"clip": -1.0}, {"clip": math.nan}],
     ids=str,
-)
+)  # fmt: skip
 def test_wrong_options_are_refused_before_the_first_step(track, wrong):
     (name, value), history, model = *wrong.items(), History(), gpt(track)
-    before = model.state()
+    before = model.state_dict()
     with pytest.raises(ValueError, match=f"{name} must be .*not {value}"):
         run(track, model=model, history=history, **{"steps": 2, **wrong})
     assert history.steps == 0
-    assert_states_equal(model.state(), before)
+    assert_states_equal(model.state_dict(), before)
 
 
 @both_tracks
-@pytest.mark.parametrize("rate", [math.nan, math.inf, -0.1])
-def test_a_rate_that_is_no_rate_stops_training(track, rate):
+@pytest.mark.parametrize("lr", [math.nan, math.inf, -0.1])
+def test_a_rate_that_is_no_rate_stops_training(track, lr):
     model, history = gpt(track), History()
     states = []
-    with pytest.raises(ValueError, match=f"learning rate is {rate} at step 2"):
+    with pytest.raises(ValueError, match=f"learning rate is {lr} at step 2"):
         run(
-            track, 5, model, history=history, schedule=lambda step: 0.1 if step < 2 else rate,
-            after_step=lambda step: states.append(model.state()),
+            track, 5, model, history=history, schedule=lambda step: 0.1 if step < 2 else lr,
+            after_step=lambda step: states.append(model.state_dict()),
         )  # fmt: skip
     assert history.steps == 2
-    assert_states_equal(model.state(), states[-1])
+    assert_states_equal(model.state_dict(), states[-1])
     optimizer = track.optim.SGD(model.parameters(), 0.1)
-    optimizer.rate = rate
-    with pytest.raises(ValueError, match=f"learning rate is {rate} at step 0"):
+    optimizer.lr = lr
+    with pytest.raises(ValueError, match=f"learning rate is {lr} at step 0"):
         run(track, 1, model, optimizer)
-    assert_states_equal(model.state(), states[-1])
+    assert_states_equal(model.state_dict(), states[-1])
 
 
 # ------------------------------------------------------------------ numbers that are not finite
@@ -660,21 +647,21 @@ def test_a_loss_that_is_not_finite_stops_training(track, clip):
     with pytest.raises(FloatingPointError, match=r"loss is (nan|inf) at step 1, learning rate 1e\+30"):
         run(
             track, 5, model, track.optim.SGD(model.parameters(), 1e30), clip=clip, history=history,
-            after_step=lambda step: after.append(model.state()),
+            after_step=lambda step: after.append(model.state_dict()),
         )  # fmt: skip
-    assert history.steps == 1 == len(history.norms) == len(history.rates) and len(after) == 1
-    assert_states_equal(model.state(), after[0])
+    assert history.steps == 1 == len(history.norms) == len(history.lrs) and len(after) == 1
+    assert_states_equal(model.state_dict(), after[0])
 
 
 @both_tracks
 def test_a_nan_in_the_weights_stops_before_anything_changes(track):
     model = gpt(track)
     array(model.head.weight)[0, 0] = math.nan
-    before = model.state()
+    before = model.state_dict()
     optimizer = track.optim.AdamW(model.parameters(), 1e-3)
     with pytest.raises(FloatingPointError, match=r"loss is nan at step 0, learning rate 0\.001"):
         run(track, 5, model, optimizer)
-    assert_states_equal(model.state(), before)
+    assert_states_equal(model.state_dict(), before)
     assert optimizer.steps == 0 and (array(optimizer.mean) == 0).all()
 
 
@@ -702,11 +689,12 @@ def test_a_gradient_that_is_not_finite_stops_training_also_without_clipping(trac
 @both_tracks
 def test_L01_a_batch_with_all_targets_ignored_is_refused(track):
     model = gpt(track)
-    before = model.state()
-    x, y = windows(IDS, 8)
-    with pytest.raises(ValueError, match="all 16 targets are -100"):
-        run(track, 1, model, batches=[(x[:2], np.full((2, 8), -100))])
-    assert_states_equal(model.state(), before)
+    before = model.state_dict()
+    nothing = (windows(IDS, 8)[0][:2], np.full((2, 8), -100))
+    for batches in (1, 2):
+        with pytest.raises(ValueError, match="all 16 targets are -100"):
+            run(track, 1, model, batches=[nothing] * batches, accumulate=batches)
+    assert_states_equal(model.state_dict(), before)
 
 
 # ------------------------------------------------------------------ does it learn, and honestly?
@@ -724,7 +712,7 @@ def random_batches(seed=0):
 def test_G08_nobody_who_sees_only_the_past_can_predict_chance(track):
     losses = {}
     for causal in (True, False):
-        config = GPTConfig(5, context=4, width=16, heads=2, layers=1, causal=causal, initial="uniform")
+        config = GPTConfig(5, context_length=4, width=16, heads=2, layers=1, causal=causal, init="uniform")
         model = track.models.GPT(config)
         optimizer = track.optim.AdamW(model.parameters(), 1e-2)
         losses[causal] = run(track, 200, model, optimizer, random_batches())[0].mean_loss(50)

@@ -10,18 +10,20 @@ import copy
 
 import pytest
 
-from tools import nb
+from tools import notebook
 
 TRACKS = ("numpy_track", "torch_track")
 
 ONE_TRACK_ONLY = {  # file, or file: name -> why it has no twin
-    "gradcheck.py": "PyTorch brings its own (torch.autograd.gradcheck); the tests use it as the referee",
+    "conveniences.py": "torch.Tensor has all of it",
+    "gradcheck.py": "PyTorch brings its own (torch.autograd.gradcheck); the tests use it as the baseline",
     "tensor.py: tracked": "how an operation joins the graph: the inside of autograd, which PyTorch keeps to itself",
     "tensor.py: unbroadcast": "the inside of autograd",
 }
 NOT_ALIKE = {  # file: name -> why what stands behind the name is not compared
     "tensor.py: Tensor": "in track two torch.Tensor itself; what the tracks need of it is tested by use",
     "tensor.py: no_grad": "in track two torch.no_grad itself",
+    "tensor.py: Parameter": "in track two made from torch.nn.Parameter; what the tracks need of it is tested by use",
 }
 KINDS = {"property", "staticmethod", "classmethod", "contextmanager", "dataclass"}
 
@@ -126,7 +128,7 @@ def class_differences(one, other, name, where):
 
 
 def files(track):
-    folder = nb.ROOT / "course_lib" / track
+    folder = notebook.ROOT / "course_lib" / track
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
 
 
@@ -134,7 +136,7 @@ SHARED = sorted(files(TRACKS[0]) & files(TRACKS[1]))
 
 
 def sources(file):
-    return [(nb.ROOT / "course_lib" / track / file).read_text(encoding="utf-8") for track in TRACKS]
+    return [(notebook.ROOT / "course_lib" / track / file).read_text(encoding="utf-8") for track in TRACKS]
 
 
 def test_same_files():
@@ -188,12 +190,7 @@ EPSILON = 1e-5
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("np.", "torch."),
-        ("fan_in: int", "fan_in"),
-        ("def _help(self): ...", "pass"),
-        ("normal(rng, ", "uniform(rng, "),
-    ],
+    [("np.", "torch."), ("fan_in: int", "fan_in"), ("def _help(self): ...", "pass"), ("normal(rng, ", "uniform(rng, ")],
 )
 def test_what_may_differ(old, new):
     assert old in ONE

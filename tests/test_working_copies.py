@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import hygiene, links, nb, working_copies
+from tools import hygiene, links, notebook, working_copies
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,6 +46,35 @@ def test_copies_are_made_with_their_pictures(course):
     assert (mine / "05_heads.ipynb").read_text(encoding="utf-8") == book("one")
 
 
+def saved(copy, change=lambda cell: None):
+    """What JupyterLab writes when it saves a notebook that was opened: more metadata, lines apart, another layout."""
+    opened = json.loads(copy.read_text(encoding="utf-8"))
+    opened["metadata"] = {"language_info": {"name": "python", "version": "3.99", "mimetype": "text/x-python"}}
+    for cell in opened["cells"]:
+        cell |= {"execution_count": None, "metadata": {"trusted": True}, "source": cell["source"].splitlines(True)}
+        for output in cell["outputs"]:
+            output["text"] = output["text"].splitlines(True)
+        change(cell)
+    copy.write_text(json.dumps(opened, indent=1), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "worked"),
+    [(lambda cell: None, False), (lambda cell: cell.update(execution_count=7), False),
+     (lambda cell: cell.update(source=["mine"]), True), (lambda cell: cell.update(outputs=[]), True),
+     (lambda cell: cell["outputs"][0].update(text=["2\n"]), True), (lambda cell: cell.update(cell_type="raw"), True)],
+    ids=["opened", "counted", "answer", "cleared", "other output", "other kind"],
+)  # fmt: skip
+def test_opening_is_not_working(course, change, worked):
+    ship, update, mine = course
+    update()
+    saved(mine / "05_heads.ipynb", change)
+    ship(book("two"))
+    assert bool(update()) is worked
+    assert ((mine / "05_heads.ipynb").read_text(encoding="utf-8") == book("two")) is not worked
+    assert (mine / "05_heads.new.ipynb").exists() is worked
+
+
 def test_a_learners_file_is_never_overwritten(course):
     ship, update, mine = course
     update()
@@ -56,7 +85,7 @@ def test_a_learners_file_is_never_overwritten(course):
         ship(book(lesson))
         assert update() == [
             "05_heads.ipynb has changed in the course, and you have worked in your copy: "
-            "the new version lies beside it as 05_heads.new.ipynb."
+            "the new version is beside it as 05_heads.new.ipynb."
         ]
         assert update() == []  # said and offered once
         assert (mine / "05_heads.new.ipynb").read_text(encoding="utf-8") == book(lesson)
@@ -93,6 +122,16 @@ def test_a_copy_that_was_only_run_counts_as_the_learners(course):
     ship(book("two"))
     assert len(update()) == 1
     assert "my output" in (mine / "05_heads.ipynb").read_text(encoding="utf-8")
+
+
+def test_copies_name_the_python_that_runs_them(tmp_path):
+    """JupyterLab compares what is stored with what the kernel says, and marks a difference as a change."""
+    for version in ("3.99.1", "3.99.2"):
+        assert working_copies.update(ROOT / "notebooks", tmp_path, version) == []
+    for path in notebook.books(tmp_path):
+        made, committed = (notebook.read(p) for p in (path, ROOT / "notebooks" / path.name))
+        assert made.metadata.language_info == notebook.LANGUAGE | {"version": "3.99.2"}
+        assert made.cells == committed.cells
 
 
 def test_new_outputs_are_no_new_lesson(course):
@@ -150,8 +189,8 @@ def test_links_and_pictures_work_in_copies_of_the_real_notebooks(tmp_path):
     for name in ("course_lib", "data", "README.md"):
         (tmp_path / name).symlink_to(ROOT / name)
     assert working_copies.update(ROOT / "notebooks", tmp_path / "my_course") == []
-    copies = nb.books(tmp_path / "my_course")
-    assert [path.name for path in copies] == [path.name for path in nb.books()]
+    copies = notebook.books(tmp_path / "my_course")
+    assert [path.name for path in copies] == [path.name for path in notebook.books()]
     for path in copies:
         copy = hygiene.Book.at(path)
         assert [trouble for cell in copy.prose for trouble in links.broken_links(cell, copy)] == []
@@ -190,4 +229,10 @@ def test_git_pull_never_meets_a_learners_edits(tmp_path):
 
 def test_it_needs_nothing_but_python():
     text = (ROOT / "tools" / "working_copies.py").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)) <= {"hashlib", "json", "os", "pathlib"}
+    assert set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)) <= {
+        "hashlib",
+        "json",
+        "os",
+        "pathlib",
+        "uuid",
+    }

@@ -11,37 +11,37 @@ TORCH = {
     "03.3": "def attention(query, key, value):\n    scores = query @ key.mT / math.sqrt(query.shape[-1])\n"
     "    exps = torch.exp(scores - scores.amax(-1, keepdim=True))\n    weights = exps / exps.sum(-1, keepdim=True)\n"
     "    return weights @ value, weights",
-    "03.6": None,
-    "04.4": "def masked_softmax(scores, allow):\n    scores = torch.where(allow, scores, -math.inf)\n"
+    "04.1": None,
+    "05.4": "def masked_softmax(scores, allow):\n    scores = torch.where(allow, scores, -math.inf)\n"
     "    top = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)\n"
     "    exps = torch.exp(scores - top)\n"
     "    return exps / exps.sum(-1, keepdim=True).clamp(min=1)",
-    "05.1": None,
-    "05.2": None,
-    "06.1": "def layer_norm(x, gain, bias, epsilon):\n    variance = x.var(-1, correction=0, keepdim=True)\n"
-    "    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + epsilon) * gain + bias",
-    "06.4": "def rms_norm_backward(x, grad):\n    scale = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)\n"
+    "06.1": None,
+    "06.2": None,
+    "07.1": "def layer_norm(x, gain, bias, eps):\n    variance = x.var(-1, correction=0, keepdim=True)\n"
+    "    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + eps) * gain + bias",
+    "07.4": "def rms_norm_backward(x, grad):\n    scale = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)\n"
     "    normed = x * scale\n    return scale * (grad - normed * (grad * normed).mean(-1, keepdim=True))",
-    "07.1": None,
-    "07.3": "def mlp(x, W_in, b_in, W_out, b_out):\n    return torch.relu(x @ W_in + b_in) @ W_out + b_out",
-    "08.3": None,
-    "09.7": None,
-    "10.1": "def top_k_filter(logits, k):\n    kept = torch.argsort(logits, descending=True, stable=True)[:k]\n"
+    "08.1": None,
+    "08.3": "def mlp(x, W_in, b_in, W_out, b_out):\n    return torch.relu(x @ W_in + b_in) @ W_out + b_out",
+    "09.3": None,
+    "10.3": None,
+    "12.1": "def top_k_filter(logits, k):\n    kept = torch.argsort(logits, descending=True, stable=True)[:k]\n"
     "    filtered = torch.full_like(logits, -math.inf)\n    filtered[kept] = logits[kept]\n    return filtered",
-    "10.2": "def probabilities_at(logits, temperature):\n    if temperature == 0:\n"
+    "12.2": "def probabilities_at(logits, temperature):\n    if temperature == 0:\n"
     "        return (torch.arange(len(logits)) == logits.argmax()).to(logits.dtype)\n"
     "    exps = torch.exp((logits - logits.max()) / temperature)\n    return exps / exps.sum()",
-    "10.4": "def cache_step(query, key, value, keys, values):\n"
+    "12.4": "def cache_step(query, key, value, keys, values):\n"
     "    keys, values = torch.vstack([keys, key]), torch.vstack([values, value])\n"
     "    scores = keys @ query / math.sqrt(len(query))\n    exps = torch.exp(scores - scores.max())\n"
     "    return exps / exps.sum() @ values, keys, values",
-    "11.2": "def cross_attention(x, memory, Q, K, V):\n    scores = (x @ Q) @ (memory @ K).T / math.sqrt(Q.shape[1])\n"
+    "14.2": "def cross_attention(x, memory, Q, K, V):\n    scores = (x @ Q) @ (memory @ K).T / math.sqrt(Q.shape[1])\n"
     "    exps = torch.exp(scores - scores.amax(-1, keepdim=True))\n    weights = exps / exps.sum(-1, keepdim=True)\n"
     "    return weights @ (memory @ V), weights",
-    "12.1": "def previous_token_score(maps):\n    return maps.diagonal(-1, dim1=2, dim2=3).mean(-1)",
-    "12.2": "def induction_score(maps, period):\n    queries = torch.arange(period, maps.shape[3])\n"
+    "13.1": "def previous_token_score(maps):\n    return maps.diagonal(-1, dim1=2, dim2=3).mean(-1)",
+    "13.2": "def induction_score(maps, period):\n    queries = torch.arange(period, maps.shape[3])\n"
     "    return maps[:, :, queries, queries - period + 1].mean(2)",
-    "12.3": "def switch_off(W, head, H):\n    off, D = W.clone(), len(W) // H\n    off[head * D : (head + 1) * D] = 0\n"
+    "13.3": "def switch_off(W, head, H):\n    off, D = W.clone(), len(W) // H\n    off[head * D : (head + 1) * D] = 0\n"
     "    return off",
-    "13.3": None,
+    "15.3": None,
 }

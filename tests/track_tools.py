@@ -56,6 +56,17 @@ def grad(tensor):
     return found
 
 
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def give(parameters, grads):
+    """Give each parameter its gradient, as the first backward after ``zero_grad`` would."""
+    for p, g in zip(parameters, grads, strict=True):
+        full = np.broadcast_to(np.asarray(g, array(p).dtype), tuple(p.shape)).copy()
+        p.grad = torch.from_numpy(full) if isinstance(p, torch.Tensor) else full
+
+
 def assert_same(mine, other, what=""):
     """Shape and precision equal; in float64 |a - b| ≤ 1e-10 max|b| + 1e-12, in float32 ≤ 1e-4 max|b|."""
     mine, other = array(mine), array(other)
@@ -69,13 +80,20 @@ def assert_same(mine, other, what=""):
     assert worst <= limit, f"{what}: differs by {worst:.3g} of at most {largest:.3g}, allowed {limit:.3g}"
 
 
+def assert_states_equal(one, other):
+    """Two state_dicts: names and every bit."""
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
 def assert_parameters_agree(mine, other):
     """Two models of the same shape: names, values, and the gradient of every parameter.
 
     Softmax takes no notice of a key bias, so its gradient is 0, and in float32 nothing but rounding: there it must be
     small beside that of the key's matrix.
     """
-    one, two = mine.named_parameters(), other.named_parameters()
+    one, two = dict(mine.named_parameters()), dict(other.named_parameters())
     assert list(one) == list(two)
     for name in one:
         if name.endswith("key.bias") and array(one[name]).dtype == np.float32:

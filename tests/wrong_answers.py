@@ -1,20 +1,253 @@
-"""What learners write, and what the check must say to it: exercise × wrong answer × words of the message.
+"""Wrong answers that no likely mistake of the library proves: exercise -> (old, new, words of the message).
 
-A wrong answer is the solution with one piece replaced, or a whole function where the piece is "". Each is run by
-test_exercise_answers.py: it must be refused, with these words under "Likely mistake" (or, behind "happened:", under
-"What happened").
-
-    WRONG         exercise: [(the slip, a piece of the solution, what stands there instead, words of the message)]
-    WRONG_VALUES  question: [(the slip, the answer, words of the message)]
-
-The rows stand in wrong_answers_NN_MM.py, by notebook.
+Each is the solution with ``old`` replaced by ``new``, or all of ``new`` where ``old`` is "". The words are those of the
+likely mistake, or, after "happened: ", of what happened. They prove the mistakes that a predicate recognises (``when``)
+and the general verdicts: type, shape, dtype, in place, None, an exception, and what an examination says by itself.
 """
 
-import wrong_answers_01_03
-import wrong_answers_04_07
-import wrong_answers_08_12
-import wrong_answers_13
+_SUM = "sum(n / total * gradient for gradient, n in zip(gradients, tokens))"
+_STEP = "[p - lr * grad for p, grad in zip(parameters, grads)]"
 
-_PARTS = (wrong_answers_01_03, wrong_answers_04_07, wrong_answers_08_12, wrong_answers_13)
-WRONG = {key: rows for part in _PARTS for key, rows in part.WRONG.items()}
-WRONG_VALUES = {key: rows for part in _PARTS for key, rows in part.VALUES.items()}
+WRONG = {
+    "01.1": [
+        ('raise ValueError(f"unknown character {character!r} at position {position}")', "pass", "the KeyError"),
+        (
+            "",
+            "def encode(text, vocabulary):\n    return np.array([vocabulary.index(c) for c in text])",
+            "comes from `index`",
+        ),
+        ("unknown character {character!r}", "unknown character", "happened: does not name ?"),
+        ("raise ValueError", "raise IndexError", "happened: expected a ValueError"),
+    ],
+    "01.3": [("return merged", "return ''.join(merged)", "happened: expected a list")],
+    "02.1": [
+        ("return by_a, by_b", "return by_a", "happened: expected 2 results"),
+        ("return by_a, by_b", "by_a, by_b", "`return` is missing"),
+    ],
+    "03.1": [
+        (
+            "",
+            "def softmax(x):\n    exps = np.exp(x)\n    return exps / exps.sum()",
+            "the sum goes over everything",
+        ),
+        (
+            "",
+            "def softmax(x):\n    exps = np.exp(x)\n    return exps / exps.sum(axis=0)",
+            "the sum goes down the columns",
+        ),
+        ("    exps =", "    x -= x.max(axis=-1, keepdims=True)\n    exps =", "make a new one"),
+        ("np.exp(", "np.exq(", "happened: line 3 of the cell"),
+    ],
+    "03.3": [("exps.sum(axis=-1", "exps.sum(axis=-2", "softmax goes down the columns")],
+    "05.2": [
+        ("q, k, v, allow", "q, k, allow", "happened: stopped with"),
+        ("return self", "self", "`return` is missing"),
+        ("return self.output(context)", "return context", "fix the one thing"),
+        ("self.weights = F", "_ = F", "happened: self.weights is None"),
+    ],
+    "05.3": [
+        ("0, -1e9", "-1e9, 0", "happened: logits of the earlier position"),
+        (" / math.sqrt(x.shape[-1])", "", "fix the one thing"),
+    ],
+    "05.4": [
+        (
+            "",
+            "def masked_softmax(scores, allow):\n"
+            "    exps = np.exp(scores - scores.max(axis=-1, keepdims=True)) * allow\n"
+            "    total = exps.sum(axis=-1, keepdims=True)\n"
+            "    return exps / np.where(allow.any(axis=-1, keepdims=True), total, 1)",
+            "takes part in the maximum",
+        ),
+    ],
+    "06.3": [
+        (
+            "    context, self",
+            "    k = self.key(x).reshape(B, H, T, C // H)\n    context, self",
+            "happened: the logits of the earlier position",
+        ),
+        (
+            "F.attention(q, k, v,",
+            "F.attention(q, k, Tensor(v.data),",
+            "happened: no gradient reaches value.weight",
+        ),
+        ("reshape(B, T, C))", "reshape(B, T, C)).detach().numpy()", "happened: expected a Tensor"),
+        ("T, H, C // H).swapaxes(1, 2)", "T, 1, C).swapaxes(1, 2)", "happened: nothing leaks, but this is not"),
+    ],
+    "07.3": [
+        ("(centred * centred).mean(axis=-1", "(centred * centred).mean(axis=1", "whose mean"),
+        (
+            "x - x.mean(axis=-1, keepdims=True)",
+            "x - x.data.mean(axis=-1, keepdims=True)",
+            "happened: the gradient that reaches x is not",
+        ),
+        ("* self.weight", "* self.weight.data", "happened: no gradient reaches weight"),
+    ],
+    "08.1": [("grad * (x > 0)", "x > 0", "happened: is bool, expected float64")],
+    "09.1": [("return tables", "return 0.5 + tables", "happened: expected a whole number")],
+    "10.1": [
+        (
+            "",
+            "def cross_entropy_gradient(logits, targets):\n    exps = np.exp(logits)\n"
+            "    gradient = exps / exps.sum()\n    gradient[np.arange(len(targets)), targets] -= 1\n"
+            "    return gradient / len(targets)",
+            "the sum of exp goes over the row",
+        ),
+    ],
+    "11.3": [
+        ("max_norm / max(norm, max_norm)", "max_norm / norm if norm > max_norm or norm / norm < 1 else 1.0", "norm 0"),
+    ],
+    "10.2": [
+        (
+            "    loss.backward()\n",
+            "    loss.backward()\n    optimizer.zero_grad()\n",
+            "before the step uses them",
+        ),
+        ("return loss.item()", "loss.item()", "happened: return its loss"),
+    ],
+    "11.4": [
+        ("weight_decay=0.1", "weight_decay=0.0", "should still decay"),
+        ("weight_decay=0.1", "weight_decay=0.01, decay_all=True", "only matrices decay"),
+    ],
+    "10.3": [
+        (
+            f"return {_STEP}",
+            "for p, grad in zip(parameters, grads):\n        p -= lr * grad\n    return parameters",
+            "make a new one",
+        ),
+    ],
+    "12.1": [("[:k]", "[np.arange(k)]", "larger than V")],
+    "12.2": [
+        ("if temperature == 0", "if False", "a case of its own"),
+        (
+            "(np.arange(len(logits)) == logits.argmax())",
+            "((logits == logits.max()) / (logits == logits.max()).sum())",
+            "only the first gets the 1",
+        ),
+    ],
+    "14.6": [
+        ("allow, target_allow)", "target_allow, allow)", "happened: stopped with ValueError"),
+        ("target_allow)", "target_allow).data", "stay with Tensors"),
+        ("return model.decode", "model.decode", "`return` is missing"),
+        (
+            "return model.decode(inputs, memory,",
+            "return model.decode(inputs, Tensor(memory.data),",
+            "happened: the gradient that reaches encoder",
+        ),
+    ],
+    "13.5": [
+        ("[(layer, head)]", "(layer, head)", "takes a *list* of pairs"),
+        ("[(layer, head)]", "layer, head", "takes a *list* of pairs"),
+        ("(layer, head)]", "(head, layer)]", "happened: stopped with ValueError"),
+        ("return costs", "return costs.T", "happened: has shape (4, 2), expected (2, 4)"),
+    ],
+    "15.3": [
+        (
+            f"return {_SUM}",
+            "mean = np.zeros_like(gradients[0], dtype=int)\n    for gradient, n in zip(gradients, tokens):\n"
+            "        mean = mean + (n / total * gradient).astype(int)\n    return mean",
+            "happened: is int64",
+        ),
+        (
+            f"return {_SUM}",
+            "mean = np.zeros(gradients[0].shape)\n    for gradient, n in zip(gradients, tokens):\n"
+            "        mean += n / total * gradient\n    return mean",
+            "happened: expected float32, like gradients[0]: np.zeros can make float64",
+        ),
+        (
+            _SUM,
+            "np.tensordot(np.array(tokens) / total, gradients, 1)",
+            "happened: or .astype(gradients[0].dtype) after the result",
+        ),
+    ],
+    "15.4": [
+        (
+            "ours = {}\n    for name, array in theirs.items()",
+            "ours = theirs\n    for name, array in list(theirs.items())",
+            "write into a new dict",
+        ),
+        (
+            "ours[name] = array.T if",
+            'if not name.endswith(".weight"):\n            continue\n        ours[name] = array.T if',
+            "every array comes along",
+        ),
+        (
+            "return ours",
+            "return ours | {'token.weight': ours['token.weight'].T}",
+            "happened: the array token.weight has shape",
+        ),
+        ("return ours", "return ours | {'extra': 1}", "names stay as they are"),
+        (
+            "return ours",
+            "return {name: Tensor(array) for name, array in ours.items()}",
+            "happened: expected a NumPy array",
+        ),
+    ],
+}
+
+# question -> (answer, words of the likely mistake), for those that a predicate recognises
+WRONG_VALUES = {
+    "01.4": [
+        ([969, 31], "a window needs one more token"),
+        ([967, 31], "last window was lost"),
+        ([968, 30], "first start, too"),
+        ([968, 32], "is not full"),
+    ],
+    "02.6": [
+        ([1, 0, 6], "in x - x both uses count"),
+        ([0, 1 / 3, 6], "does not move"),
+        ([0, 0, 3], "3 from each"),
+    ],
+    "03.2": [([0.333, 0.333, 0.333], "equal weights")],
+    "03.4": [
+        ([16, 1, 1024], "that is the deviation"),
+        ([256, 16, 1024], "by 16²"),
+        ([256, 1, 512], "not 2"),
+        ([256, 1, 4096], "not 16"),
+        ([1, 1, 4], "256 of them"),
+    ],
+    "03.5": [([0.91, 0.02], "scale is its root"), ([0.91, 0.91], "no effect here")],
+    "06.4": [
+        ([2359296, 64], "order of the two numbers"),
+        ([64, 2362368], "biases are counted"),
+        ([768, 2359296], "a part of the width"),
+        ([64, 1769472], "output matrix is missing"),
+        ([64, 589824], "that is one matrix"),
+        ([64, 28311552], "do not count them"),
+    ],
+    "07.5": [
+        ([True, True, True], "the one that does not learn"),
+        ([False, False, True], "a warm-up helps"),
+        ([False, True, False], "learns from the first step"),
+        ([True, False, True], "what post-norm needs"),
+        ([True, True, False], "the other way round"),
+    ],
+    "12.5": [
+        ([9437184, 37.7], "keys *and* values"),
+        ([1572864, 6.3], "that is one layer"),
+        ([226492416, 906.0], "heads share the width"),
+        ([18874368, 151.0], "not eight"),
+        ([18874368, 18.9], "each number has four"),
+        ([18874368, 72.0], "not 1024²"),
+    ],
+    "14.5": [
+        ([[2, 8, 10, 7], [2, 8, 7, 7]], "looks at the source"),
+        ([[2, 8, 7, 7], [2, 8, 7, 7]], "10 columns"),
+        ([[2, 8, 10, 10], [2, 8, 7, 7]], "7 rows"),
+        ([[2, 8, 7, 10], [2, 8, 10, 10]], "the source plays no part"),
+        ([[2, 8, 7, 64], [2, 8, 7, 64]], "width plays no part"),
+    ],
+    "13.4": [
+        ([4, 1], "earlier B itself"),
+        ([5, 2], "one position to the left"),
+        ([4, 0], "what came before the earlier B"),
+    ],
+    "15.5": [
+        ([8, 6, 4, 2, 1], "smallest should come first"),
+        ([1, 2, 3, 4, 5, 6, 7, 8], "what bfloat16 is for"),
+        ([2, 4, 6, 8], "many small updates"),
+        ([1, 4, 6, 8], "many small updates"),
+        ([1, 2, 6, 8], "residual stream"),
+        ([1, 2, 4, 8], "LayerNorm takes means"),
+        ([1, 2, 4, 6], "the loss is a mean"),
+    ],
+}

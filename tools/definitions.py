@@ -1,18 +1,18 @@
-"""Definitions in course_lib and in notebook cells as syntax trees, so that the two can be compared."""
+"""Compare definitions in course_lib with those in notebook cells, as syntax trees."""
 
 import ast
 import re
 from dataclasses import dataclass
 from functools import cache
 
-from tools import nb
+from tools import notebook
 
 HEADER = re.compile(r"# (course_lib/[\w/]+\.py)(?:: ([\w.]+))?\s*")
 DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class _Docstrings(ast.NodeTransformer):
-    """Take docstrings out; a body of nothing else keeps a `pass`."""
+    """A transformer that removes docstrings; a body of nothing else becomes ``pass``."""
 
     def generic_visit(self, node):
         super().generic_visit(node)
@@ -22,19 +22,19 @@ class _Docstrings(ast.NodeTransformer):
 
 
 def bare(node):
-    """The source of a definition in one form: no comments, no docstrings, one layout."""
+    """Return the source of a definition in one form: no comments, no docstrings, one layout."""
     return ast.unparse(ast.fix_missing_locations(_Docstrings().visit(ast.parse(ast.unparse(node)))))
 
 
 def definitions(body):
-    """{name: node} of the functions and classes in this body; the last of a name counts."""
+    """Return {name: node} of the functions and classes in this body; the last of a name counts."""
     return {node.name: node for node in body if isinstance(node, DEFINITION)}
 
 
 @cache
 def defined_in(path):
-    """{dotted name: node} of a file of course_lib, methods included."""
-    tree = ast.parse((nb.ROOT / path).read_text(encoding="utf-8"))
+    """Return {dotted name: node} of a file of course_lib, methods included."""
+    tree = ast.parse((notebook.ROOT / path).read_text(encoding="utf-8"))
     found = {}
     for name, node in definitions(tree.body).items():
         found[name] = node
@@ -45,12 +45,15 @@ def defined_in(path):
 
 @cache
 def public_names():
-    """{name: [files]} of the public functions and classes that are taught: no commands, drawing or exercises."""
+    """Return {name: [files]} of the public functions and classes that are taught.
+
+    Commands, drawing and exercises are left out.
+    """
     found = {}
-    for path in sorted((nb.ROOT / "course_lib").rglob("*.py")):
+    for path in sorted((notebook.ROOT / "course_lib").rglob("*.py")):
         if path.parent.name in ("views", "exercises") or "__main__" in path.read_text(encoding="utf-8"):
             continue
-        where = path.relative_to(nb.ROOT).as_posix()
+        where = path.relative_to(notebook.ROOT).as_posix()
         for name in defined_in(where):
             if "." not in name and not name.startswith("_"):
                 found.setdefault(name, []).append(where)
@@ -59,7 +62,7 @@ def public_names():
 
 @dataclass
 class Taught:
-    """One definition in a cell: what the library calls it, where it should be, and its tree."""
+    """One definition in a cell: its file and name in the library, and its tree."""
 
     file: str
     name: str
@@ -67,8 +70,11 @@ class Taught:
 
 
 def taught(cell):
-    """The definitions of a teaching cell. A comment `# course_lib/...py` says where those below it live;
-    `# course_lib/...py: Tensor.backward` says that the plain function below it is that method."""
+    """Return the definitions of a teaching cell.
+
+    A comment ``# course_lib/...py`` says where those below it live; ``# course_lib/...py: Tensor.backward`` says that
+    the plain function below it is that method. Raises ValueError if the cell has no such comment, or no definition.
+    """
     headers = [(i, HEADER.fullmatch(line)) for i, line in enumerate(cell.source.splitlines(), 1)]
     headers = [(i, found) for i, found in headers if found]
     if not headers or headers[0][0] != 1:

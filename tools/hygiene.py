@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools import nb, solved
+from tools import notebook, solved
 from tools.links import broken_links, prose_only
 
 TAGS = {
@@ -51,7 +51,7 @@ MACHINE_PATH = re.compile(
 
 @dataclass
 class Book:
-    """A notebook with its place, and its text as stored."""
+    """A notebook with its path, and its text as stored."""
 
     path: Path
     raw: str
@@ -81,12 +81,13 @@ RULES = {}
 
 
 def rule(function):
+    """Register a rule under its name."""
     RULES[function.__name__] = function
     return function
 
 
 def problems(path):
-    """All that is wrong with one notebook."""
+    """Yield all that is wrong with one notebook."""
     book = Book.at(path)
     for name, check in RULES.items():
         for line in check(book):
@@ -94,7 +95,7 @@ def problems(path):
 
 
 def parsed(cell):
-    """The syntax tree of a code cell, magics included; an empty one where it has a syntax error (nbval runs it)."""
+    """Return the syntax tree of a code cell, magics included, or an empty one if there is a syntax error."""
     try:
         return ast.parse(TransformerManager().transform_cell(cell.source))
     except SyntaxError:
@@ -102,7 +103,7 @@ def parsed(cell):
 
 
 def texts(cell):
-    """The texts among the outputs of a cell."""
+    """Yield the texts among the outputs of a cell."""
     for out in cell.outputs:
         yield out.get("text", "")
         for mime, data in out.get("data", {}).items():
@@ -123,7 +124,7 @@ def valid(book):
 
 @rule
 def committed_form(book):
-    stored, wanted = book.raw.splitlines(), nb.text(nb.clean(book.book)).splitlines()
+    stored, wanted = book.raw.splitlines(), notebook.text(notebook.clean(book.book)).splitlines()
     if book.raw != "\n".join(wanted) + "\n":
         pairs = enumerate(zip(stored, wanted, strict=False))
         at = next((i for i, (a, b) in pairs if a != b), min(len(stored), len(wanted)))
@@ -152,8 +153,8 @@ def size(book):
 
 @rule
 def manifest(book):
-    known = json.loads(nb.MANIFEST.read_text(encoding="utf-8")) if nb.MANIFEST.exists() else {}
-    if known.get(book.path.name) != nb.cells_of(book.book):
+    known = json.loads(notebook.MANIFEST.read_text(encoding="utf-8")) if notebook.MANIFEST.exists() else {}
+    if known.get(book.path.name) != notebook.cells_of(book.book):
         yield "cells were added, removed or moved. If that is meant: python tools/nb.py manifest"
 
 
@@ -170,7 +171,7 @@ def cell_ids(book):
 @rule
 def known_tags(book):
     for cell in book.cells:
-        for tag in sorted(nb.tags(cell) - TAGS.keys()):
+        for tag in sorted(notebook.tags(cell) - TAGS.keys()):
             yield f"cell {cell.id}: unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
 
 
@@ -187,7 +188,7 @@ def executed_in_order(book):
 def errors(book):
     for cell in book.code:
         raised = [out.ename for out in cell.outputs if out.output_type == "error"]
-        meant = "raises-exception" in nb.tags(cell)
+        meant = "raises-exception" in notebook.tags(cell)
         if raised and not meant:
             yield f"cell {cell.id}: stored error {raised[0]}"
         if meant and not raised:
@@ -222,8 +223,8 @@ def no_addresses(book):
 def plain_signs(book):
     for cell in book.code:
         odd = {sign for part in texts(cell) for sign in part if ord(sign) > 126 and sign not in SIGNS}
-        if odd and "nbval-ignore-output" not in nb.tags(cell):
-            yield f"cell {cell.id}: its text has {' '.join(map(ascii, sorted(odd)))}, no ASCII nor in hygiene.SIGNS"
+        if odd and "nbval-ignore-output" not in notebook.tags(cell):
+            yield f"cell {cell.id}: text with {' '.join(map(ascii, sorted(odd)))}, neither ASCII nor in hygiene.SIGNS"
 
 
 # ------------------------------------------------------------------ sources
@@ -237,7 +238,7 @@ def no_forbidden_source(book):
 
 @rule
 def no_print_of_sets(book):
-    """The order of a set differs from run to run."""
+    """Find sets that are printed: their order differs from run to run."""
     for cell in book.code:
         for call in ast.walk(parsed(cell)):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("print", "list", "tuple", "str", "repr"):
@@ -250,7 +251,7 @@ def no_print_of_sets(book):
 
 @rule
 def waves_are_asserted(book):
-    """A number printed as ~2.85 is not compared, so the same cell must assert what it promises."""
+    """Find numbers printed as ~2.85, which no test compares, in cells that do not assert their range."""
     for cell in book.code:
         if "~{" in cell.source and not any(isinstance(node, ast.Assert) for node in ast.walk(parsed(cell))):
             yield f"cell {cell.id}: prints a number with ~, which no test compares: assert its range in the cell"
@@ -271,14 +272,14 @@ def encoding(book):
 
 @rule
 def exercises(book):
-    """Stubs are those of course_lib/exercises, and each is checked."""
+    """Find stubs that are not those of course_lib/exercises, or that nothing checks."""
     yield from solved.problems(book.book)
 
 
 @rule
 def shakespeare_tagged(book):
     for cell in book.code:
-        if "tinyshakespeare" in cell.source and "shakespeare" not in nb.tags(cell):
+        if "tinyshakespeare" in cell.source and "shakespeare" not in notebook.tags(cell):
             yield f"cell {cell.id}: names tinyshakespeare without the tag 'shakespeare'"
 
 
@@ -297,7 +298,7 @@ def caps(book):
         shown = re.sub(r"(?s)</summary>.*?</details>", "", prose_only(cell.source))
         lines = [s for s in shown.splitlines() if s.strip() and not s.lstrip().startswith("|")]
         n = sum(math.ceil(len(s) / 120) for s in lines)
-        if n > PROSE_LINES and "solution" not in nb.tags(cell):
+        if n > PROSE_LINES and "solution" not in notebook.tags(cell):
             yield f"cell {cell.id}: {n} lines of prose (of 120 characters); at most {PROSE_LINES}"
 
 
@@ -328,8 +329,8 @@ def links(book):
 
 @rule
 def neighbours(book):
-    """Links back and on."""
-    names = [p.name for p in nb.books(book.path.parent)]
+    """Find notebooks without a link to the one before and the one after."""
+    names = [p.name for p in notebook.books(book.path.parent)]
     here = names.index(book.path.name) if book.path.name in names else None
     if here is None:
         return

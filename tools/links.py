@@ -5,14 +5,14 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
-from tools import nb
+from tools import notebook
 
 LINK = re.compile(r"""(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^)\s>]*)>?(?:\s+["'][^)]*)?\)""")
 HTML = re.compile(r"""<(a|img)\b[^>]*?\b(?:href|src)\s*=\s*["']([^"']*)["'][^>]*>""", re.IGNORECASE)
 
 
 def prose_only(source):
-    """The text without listings, inline code and formulas, in which brackets are no links."""
+    """Return the text without listings, inline code and formulas, where brackets are not links."""
     source = re.sub(r"(?ms)^\s*(```|~~~).*?^\s*\1\s*$", "", source)
     source = re.sub(r"(?s)\$\$.*?\$\$", "", source)
     source = re.sub(r"`[^`\n]*`", "code", source)
@@ -20,7 +20,7 @@ def prose_only(source):
 
 
 def headings(source):
-    """The headings of a text, as plain words."""
+    """Yield the headings of a text, as plain words."""
     text = re.sub(r"(?ms)^\s*(```|~~~).*?^\s*\1\s*$", "", source)
     for line in re.findall(r"(?m)^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$", text):
         line = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", line)  # a link in a heading: its words
@@ -29,16 +29,16 @@ def headings(source):
 
 @lru_cache
 def anchors(path, stamp):
-    """All that `#...` may name in this file. `stamp` is its time of change, so that an edit is seen."""
+    """Return all that ``#...`` may name in this file; ``stamp``, its time of change, lets an edit be seen."""
     if path.suffix == ".ipynb":
-        sources = [cell.source for cell in nb.read(path).cells if cell.cell_type == "markdown"]
+        sources = [cell.source for cell in notebook.read(path).cells if cell.cell_type == "markdown"]
     else:
         sources = [path.read_text(encoding="utf-8")]
     return anchors_in(sources, jupyter=path.suffix == ".ipynb")
 
 
 def anchors_in(sources, jupyter=True):
-    """In a notebook a heading's words, joined by '-', as JupyterLab has it; in a markdown file GitHub's slug."""
+    """Return the anchors: JupyterLab joins the words of a heading with "-", GitHub makes a slug of them."""
     found = set()
     for source in sources:
         for words in headings(source):
@@ -48,7 +48,7 @@ def anchors_in(sources, jupyter=True):
 
 
 def broken_links(cell, book):
-    """Sentences about what is wrong with the links and pictures of one text cell."""
+    """Yield sentences about what is wrong with the links and pictures of one text cell."""
     source = prose_only(cell.source)
     targets = [(bool(bang), words, target) for bang, words, target in LINK.findall(source)]
     for found in HTML.finditer(source):
@@ -74,6 +74,7 @@ def broken_links(cell, book):
 
 
 def broken_relative(target, kind, book):
+    """Yield a sentence if a link inside the repository leads nowhere."""
     name, _, anchor = target.partition("#")
     path = (book.path.parent / unquote(name)).resolve() if name else book.path
     if name.startswith("/"):

@@ -13,7 +13,7 @@ What nbval alone would let pass, and does not after `install()`:
 And what nbval would fail, and should not: `handle.update(...)` of a display, as live plots use it.
 
 Progress bars are taken out on both sides before comparing. Items are named by cell id, and each notebook gets one more
-item, `time budget`, which fails beyond FACTOR times the seconds of tools/nb.py.
+item, `time budget`, which fails beyond FACTOR times the seconds of tools/notebook.py.
 """
 
 import os
@@ -26,7 +26,7 @@ import pytest
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from tools import nb
+from tools import notebook
 
 FACTOR = 5  # other machines, and other work on this one
 
@@ -40,7 +40,7 @@ def execute_cell_input(self, cell_input, allow_stdin=None):
 
 
 def await_reply(self, msg_id, timeout=None):
-    """Wait for the reply, and keep it; look every second whether the kernel is still alive."""
+    """Wait for the reply and keep it; check every second that the kernel is still alive."""
     self.last_reply = None
     end = None if timeout is None else time.monotonic() + timeout
     while True:
@@ -60,7 +60,7 @@ def await_reply(self, msg_id, timeout=None):
 
 # ------------------------------------------------------------------ the notebook
 def get_kernel_message(self, timeout=None, stream="iopub"):
-    """The next message; one that updates a display changes that display, as on the page, and is not handed on."""
+    """Return the next message; apply updates of a display to that display, as the page does, and skip them."""
     while True:
         message = self.kernel.get_message(stream, timeout=timeout)
         content = message["content"]
@@ -97,12 +97,12 @@ def collect(self):
 
 
 class TimeBudget(pytest.Item):
-    """The last item of each notebook: did its cells together take too long?"""
+    """The last item of each notebook: it fails if the cells together took too long."""
 
     def runtest(self):
         if broken := getattr(self.parent, "broken", None):
             pytest.skip(f"{broken} of this notebook failed to run")
-        seconds, allowed = self.parent.seconds, nb.budget(self.path)
+        seconds, allowed = self.parent.seconds, notebook.budget(self.path)
         self.user_properties.append(("notebook seconds", (self.path.stem, seconds, allowed)))
         if seconds > FACTOR * allowed:
             pytest.fail(f"took {seconds:.0f} s; its budget is {allowed} s, the limit {FACTOR} times that", False)
@@ -118,11 +118,11 @@ def runtest(self):
     unrun = self.cell.execution_count is None and self.cell.source.strip()
     if self.options["check"] and unrun and not self.options["skip"]:
         self.raise_cell_error("stored without having been run: nbval would compare nothing")
-    if "shakespeare" in nb.tags(self.cell) and (missing := nb.why_no_shakespeare()):
+    if "shakespeare" in notebook.tags(self.cell) and (missing := notebook.why_no_shakespeare()):
         self.options["check"] = False
         why = f"tagged shakespeare; {missing}"
     else:
-        lax = "tagged nbval-ignore-output" if "nbval-ignore-output" in nb.tags(self.cell) else "--nbval-lax"
+        lax = "tagged nbval-ignore-output" if "nbval-ignore-output" in notebook.tags(self.cell) else "--nbval-lax"
         why = "" if self.options["check"] else lax
     self.user_properties.append(("notebook cell", why))
     start = time.perf_counter()
@@ -147,9 +147,9 @@ def runtest(self):
 
 
 def comparable(outputs):
-    """The outputs as they are compared: without progress bars, with alt texts as one more kind of data."""
+    """Return the outputs as they are compared: without progress bars, with alt texts as one more kind of data."""
     result = []
-    for out in nb.without_bars(outputs):
+    for out in notebook.without_bars(outputs):
         alts = {
             f"alt text of {mime}": meta["alt"]
             for mime, meta in out.get("metadata", {}).items()
@@ -164,6 +164,7 @@ def compare_outputs(self, test, ref, skip_compare=None):
 
 
 def install():
+    """Replace the methods of nbval."""
     RunningKernel.execute_cell_input = execute_cell_input
     RunningKernel.await_reply = await_reply
     IPyNbFile.setup, IPyNbFile.collect, IPyNbFile.get_kernel_message = setup, collect, get_kernel_message

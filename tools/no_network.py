@@ -9,7 +9,7 @@ _installed = False
 
 
 def is_local(host):
-    """Whether this host, a name or an address, is this machine."""
+    """Return True if this host, a name or an address, is this machine."""
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")
     if host in (None, "", "localhost", socket.gethostname()):
@@ -38,11 +38,14 @@ def _audit(event, args):
 
 
 class NetworkForbidden(BaseException):
-    """Not an Exception: code that takes any error for 'no network here' must not hide it."""
+    """A connection that leaves this machine.
+
+    Not an Exception: code that takes any error for "no network here" must not hide it.
+    """
 
 
 def forbid(yes=True):
-    """Forbid, or allow again, every connection that leaves this machine. Audit hooks see C code too."""
+    """Forbid every connection that leaves this machine, or allow them again. Audit hooks see C code too."""
     global _forbidden, _installed
     if yes and not _installed:
         sys.addaudithook(_audit)

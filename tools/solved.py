@@ -1,14 +1,14 @@
 #!/usr/bin/env python
-"""Exercises in notebooks: the cells they consist of, and copies of notebooks in which all are solved.
+"""Exercises in notebooks: the cells they consist of, and copies of notebooks with all of them solved.
 
-    python tools/solved.py cells 05.2 [...]            print the cells of these exercises, to be put into a notebook
+    python tools/solved.py cells 06.2 [...]            print the cells of these exercises, for a notebook
     python tools/solved.py copies FOLDER [notebook...] write solved copies of notebooks into a folder and run them
 
-An exercise stands in three cells. Their ids name it, so that nothing else has to be stored:
+An exercise consists of three cells. Their ids name it, so that nothing else has to be stored:
 
-    task-05-2    markdown                      title, minutes, difficulty, the task
-    ex-05-2      code, tag `exercise`          the stub, exactly as course_lib/exercises makes it
-    check-05-2   code, tag `check`             check("05.2", merge_heads), with hint and solution as comments
+    task-06-2    markdown                      title, minutes, difficulty, the task
+    ex-06-2      code, tag `exercise`          the stub, exactly as course_lib/exercises makes it
+    check-06-2   code, tag `check`             check("06.2", merge_heads), with hint and solution as comments
 """
 
 import ast
@@ -28,24 +28,24 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # for `tools`, from any folder
 
 from course_lib.exercises import every, find
-from tools import nb
+from tools import notebook
 
 STUB = re.compile(r"ex-(\d\d)-(\d+)")
 
 
 def exercise_id(cell):
-    """ "05.2" for a cell whose id is ex-05-2; None for any other."""
+    """Return "06.2" for a cell whose id is ex-06-2, and None for any other."""
     found = STUB.fullmatch(cell.get("id", ""))
     return found and ".".join(found.groups())
 
 
 def stubs(book):
-    """{exercise id: cell} of the stubs of a notebook."""
+    """Return {exercise id: cell} of the stubs of a notebook."""
     return {exercise_id(cell): cell for cell in book.cells if cell.cell_type == "code" and exercise_id(cell)}
 
 
 def check_call(cell):
-    """The exercise id that a cell checks, as in check("05.2", f); None if it checks none."""
+    """Return the id of the exercise that a cell checks, as in check("06.2", f), or None."""
     try:
         calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
     except SyntaxError:  # a magic: no check
@@ -56,21 +56,24 @@ def check_call(cell):
     return None
 
 
+def heading(exercise):
+    """The words with which the cell of the task begins; the task itself is the notebook's own."""
+    return f"**{exercise.id} · {exercise.title} ({exercise.minutes} minutes, {exercise.difficulty}).**"
+
+
 def cells(exercise):
-    """The three cells of an exercise."""
+    """The three cells of an exercise, without the text of its task."""
     suffix, v4 = exercise.id.replace(".", "-"), nbformat.v4
-    task = f"**{exercise.id} · {exercise.title} ({exercise.minutes} minutes, {exercise.difficulty}).**"
-    text = " ".join(exercise.task.split())
     check = f'check("{exercise.id}", {exercise.name})\n# hint("{exercise.id}")\n# solution("{exercise.id}")'
     return [
-        v4.new_markdown_cell(f"{task} {text}", id=f"task-{suffix}"),
+        v4.new_markdown_cell(f"{heading(exercise)} …", id=f"task-{suffix}"),
         v4.new_code_cell(exercise.stub, id=f"ex-{suffix}", metadata={"tags": ["exercise"]}),
         v4.new_code_cell(check, id=f"check-{suffix}", metadata={"tags": ["check"]}),
     ]
 
 
 def problems(book):
-    """Sentences about exercises of a notebook that are not as they should be."""
+    """Yield sentences about exercises of a notebook that are not as they should be."""
     found, known = stubs(book), {exercise.id for exercise in every()}
     checks = {check_call(cell): i for i, cell in enumerate(book.cells) if cell.cell_type == "code"}
     for key in sorted(set(checks) - {None} - known):
@@ -84,11 +87,11 @@ def problems(book):
             continue
         if cell.source.strip() != find(key).stub:
             yield f"{where}: not the stub of exercise {key}. Get it with: python tools/solved.py cells {key}"
-        wanted = cells(find(key))[0]
-        tasks = [" ".join(task.source.split()) for task in book.cells if task.get("id") == wanted.id]
-        if tasks != [" ".join(wanted.source.split())]:
-            yield f"{where}: cell {wanted.id} is not the task of exercise {key}"
-        if "exercise" not in nb.tags(cell):
+        task, wanted = cell.id.replace("ex-", "task-"), heading(find(key))
+        tasks = [" ".join(other.source.split()) for other in book.cells if other.get("id") == task]
+        if len(tasks) != 1 or not tasks[0].startswith(f"{wanted} "):
+            yield f"{where}: cell {task} does not begin with {wanted}, or has no text"
+        if "exercise" not in notebook.tags(cell):
             yield f"{where}: without the tag 'exercise'"
         if checks.get(key, -1) < book.cells.index(cell):
             yield f'{where}: no check("{key}", {find(key).name}) follows'
@@ -96,7 +99,7 @@ def problems(book):
 
 
 def _names_missing(book, cell, key):
-    """Sentences about names of a solution that are not imported before it, or that a cell uses for something else."""
+    """Yield sentences about names of a solution that nothing imports before it, or that a cell rebinds."""
     wanted = set().union(*(free_names(text) for text in (find(key).stub, find(key).solved)))
     imported = set()
     for other in book.cells[: book.cells.index(cell)]:
@@ -112,7 +115,7 @@ def _names_missing(book, cell, key):
 
 
 def free_names(text):
-    """The names that functions in this text take from outside, but for those that Python has by itself."""
+    """Return the names that functions in this text take from outside, Python's builtins excepted."""
     tables, found = [symtable.symtable(text, "solution", "exec")], set()
     while tables:
         table = tables.pop()
@@ -123,7 +126,7 @@ def free_names(text):
 
 
 def _python(cell):
-    """The source of a cell without lines for IPython; nothing if it is no Python."""
+    """Return the source of a cell without IPython's lines, or "" if it is not Python."""
     text = "\n".join(line for line in cell.source.splitlines() if not line.lstrip().startswith(("%", "!")))
     try:
         ast.parse(text)
@@ -133,9 +136,11 @@ def _python(cell):
 
 
 def solved(book, shortened=False):
-    """A copy of the notebook with the solution in place of each stub. ``shortened``: with imports, exercises and their
-    checks only. What stands before the exercises does not see the solutions; whether these find their names there is
-    said by ``problems``."""
+    """Return a copy of the notebook with the solution in place of each stub.
+
+    shortened: keep only imports, exercises and their checks. Whether the solutions find their names in the whole
+    notebook is what ``problems`` says.
+    """
     book = copy.deepcopy(book)
     if shortened:
         book.cells = [cell for cell in map(_needed, book.cells) if cell is not None]
@@ -145,14 +150,14 @@ def solved(book, shortened=False):
 
 
 def ends_with_exercises(book):
-    """Whether nothing but exercises and their checks follows the first stub."""
+    """Return True if nothing but exercises and their checks follows the first stub."""
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     first = next((i for i, cell in enumerate(code) if exercise_id(cell)), len(code))
     return all(exercise_id(cell) or check_call(cell) for cell in code[first:])
 
 
 def _needed(cell):
-    """The cell if it is an exercise or a check, or only its imports; None if nothing is left."""
+    """Return an exercise or a check as it is, of other cells only the imports; None if nothing is left."""
     if cell.cell_type != "code" or exercise_id(cell) or check_call(cell):
         return cell if cell.cell_type == "code" else None
     imports = [node for node in ast.parse(_python(cell)).body if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -161,14 +166,14 @@ def _needed(cell):
 
 
 def verdicts(book, folder, timeout=300):
-    """{exercise id: what its check printed}, of a notebook that is run here in a fresh kernel."""
-    nb.kernel_environment()
+    """Run a notebook in a fresh kernel; return {exercise id: what its check printed}."""
+    notebook.kernel_environment()
     for cell in book.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     with tempfile.TemporaryDirectory(prefix="course-solved-") as home:
         with mock.patch.dict(os.environ, COURSE_PROGRESS=str(Path(home) / "progress.json"), COURSE_OFFLINE="1"):
-            nb.client(book, folder, timeout).execute()
+            notebook.client(book, folder, timeout).execute()
     found = {}
     for cell in book.cells:
         if cell.cell_type == "code" and (key := check_call(cell)):
@@ -177,18 +182,18 @@ def verdicts(book, folder, timeout=300):
 
 
 def write_copies(folder, paths):
-    """Write and run solved copies; returns 1 if a solution is not right in its notebook."""
+    """Write and run solved copies; return 1 if a solution is not right in its notebook, else 0."""
     folder.mkdir(parents=True, exist_ok=True)
     bad = 0
     for path in paths:
-        book = solved(nb.read(path))
+        book = solved(notebook.read(path))
         if not stubs(book):
             continue
         for said in verdicts(book, path.parent).values():
             first = said.splitlines()[0] if said else "(nothing)"
             print(f"{path.name}: {first}".encode("ascii", "backslashreplace").decode())
             bad |= not first.endswith(": right")
-        nb.write(folder / path.name, book)
+        notebook.write(folder / path.name, book)
     return int(bad)
 
 
@@ -196,7 +201,7 @@ def main(argv):
     if len(argv) < 2 or argv[0] not in ("cells", "copies"):
         sys.exit(__doc__)
     if argv[0] == "copies":
-        return write_copies(Path(argv[1]), [Path(name).resolve() for name in argv[2:]] or nb.books())
+        return write_copies(Path(argv[1]), [Path(name).resolve() for name in argv[2:]] or notebook.books())
     for key in argv[1:]:
         for cell in cells(find(key)):
             print(f"--- {cell.id} ({cell.cell_type}{', tag ' + cell.metadata.tags[0] if cell.metadata else ''})")

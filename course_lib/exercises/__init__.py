@@ -1,7 +1,8 @@
 """Exercises that check themselves: ``check``, ``hint``, ``solution``, ``progress``, and those of each notebook.
 
-The exercises of notebook NN live in ``nbNN*.py``; ``exercise.py`` says what one is made of. Importing this package
-loads none of them: a notebook loads its own with the first call.
+The exercises of notebook NN live in ``nbNN.py``; ``exercise.py`` says what one is made of. Importing this package
+loads none of them: a notebook loads its own with the first call. It imports the tracks and what lies below and beside
+them; nothing imports it but notebooks.
 """
 
 from .commands import check, hint, progress, solution

@@ -1,9 +1,9 @@
-"""What a learner types: ``check``, ``hint``, ``solution`` and ``progress``."""
+"""The commands of a learner: ``check``, ``hint``, ``solution`` and ``progress``."""
 
 from . import store
 from .answers import check_value
-from .exercise import every, find
-from .judge import NOT_ATTEMPTED, RIGHT, judge
+from .exercise import NOT_ATTEMPTED, RIGHT, every, find
+from .judge import judge
 from .show import folded_page, note_page, show, table_page, verdict_page
 
 _NOT_GIVEN = object()
@@ -12,15 +12,15 @@ _steps = {}  # id -> how many hints this kernel has shown
 
 
 def check(name, answer=_NOT_GIVEN, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
-    """Say whether an answer is right, and if not, what came, what was expected and what the mistake probably is.
+    """Say whether an answer is right, and if not, what was expected and what the mistake probably is.
 
-    ``check("05.1", split_heads)`` judges the answer to an exercise, a function or a value, and notes the progress. With
-    ``track="torch"`` (or "numpy") the function gets tensors of that track instead of NumPy arrays. Shows the verdict.
+    ``check("06.1", split_heads)`` judges the answer to an exercise, a function or a value, shows the verdict and
+    records the progress. With ``track="torch"`` (or "numpy") the function gets tensors of that track, not arrays.
 
     ``check("sum", 4, 3, hint="add")`` compares a value with the right one, as ``check_value`` of ``answers.py`` does.
 
-    An exercise that does not exist gets a sentence, too. Raises ValueError for a track that does not; never for an
-    answer.
+    An unknown exercise gets a sentence, too. Raises ValueError if the track is unknown, never because of an answer;
+    a stop by the learner (Ctrl-C) gets through.
     """
     if right is not _NOT_GIVEN:
         return check_value(name, answer, right, hint, digits)
@@ -32,15 +32,21 @@ def check(name, answer=_NOT_GIVEN, right=_NOT_GIVEN, hint="", digits=3, *, track
     verdict = judge(exercise, answer, track)
     show(verdict_page(exercise, verdict))
     if verdict.state != NOT_ATTEMPTED:
-        store.note(exercise.id, verdict.state == RIGHT)
+        _tell(store.note(exercise.id, verdict.state == RIGHT))
     return None
 
 
+def _tell(problem):
+    """Show a sentence about the progress file; nothing if there is none."""
+    if problem:
+        show(note_page(problem))
+
+
 def _found(id, answer=...):
-    """The exercise with this id; None, behind a sentence that says what to write, if there is none, or no answer."""
+    """Return the exercise with this id; if it or the answer is missing, show a sentence and return None."""
     if not isinstance(id, (str, int, float)) or _is_exercise(answer):
         name = getattr(id, "__name__", "answer")
-        meant = answer if _is_exercise(answer) else next((e.id for e in every() if e.name == name), "05.1")
+        meant = answer if _is_exercise(answer) else next((e.id for e in every() if e.name == name), "06.1")
         show(note_page(f'The exercise comes first, in quotes, and then the answer: check("{meant}", {name}).'))
         return None
     try:
@@ -56,7 +62,7 @@ def _found(id, answer=...):
 
 
 def _is_exercise(value):
-    return isinstance(value, str) and any(value == e.id for e in every(value[:2]))
+    return issubclass(type(value), str) and any(value == e.id for e in every(value[:2]))
 
 
 def hint(id, step=None):
@@ -73,7 +79,7 @@ def hint(id, step=None):
         )
         return
     if step > len(hints):
-        show(note_page(f'{id}: these were all {len(hints)} hints. solution("{id}") shows one way to do it.'))
+        show(note_page(f'{id}: those were all {len(hints)} hints. solution("{id}") shows one way to do it.'))
     else:
         show(note_page(f"{id}, hint {step} of {len(hints)}: {hints[step - 1]}"))
 
@@ -88,7 +94,8 @@ def solution(id):
 
 def progress():
     """Show a table of all exercises: which are done in this folder, which were tried."""
-    states = store.load()
+    states, problem = store.load()
+    _tell(problem)
     exercises = every()
     rows = [(e.id, e.title, e.minutes, e.difficulty, states.get(e.id, "-")) for e in exercises]
     done = sum(states.get(e.id) == store.DONE for e in exercises)

@@ -1,4 +1,4 @@
-"""Is this the right result? First its type, then its shape, then its dtype, then its values: each with a sentence."""
+"""Whether a result is right: first its type, then its shape, then its dtype, then its values, each in a sentence."""
 
 import numbers
 
@@ -10,7 +10,7 @@ NAMES = {"array": "a NumPy array", "numpy": "a Tensor", "torch": "a torch.Tensor
 
 
 def convert(arguments, track):
-    """The arguments of a case, NumPy arrays of floats, as tensors of the ``track`` ("array": as they are)."""
+    """Return the arguments of a case, with arrays of floats as tensors of the ``track`` ("array": as they are)."""
     if isinstance(arguments, (list, tuple)):
         return type(arguments)(convert(argument, track) for argument in arguments)
     if not isinstance(arguments, np.ndarray) or arguments.dtype.kind not in "fb" or track == "array":
@@ -25,78 +25,92 @@ def convert(arguments, track):
 
 
 def dtype_name(value):
+    """Return the name of the dtype, the same for NumPy and PyTorch."""
     return str(value.dtype).removeprefix("torch.")
 
 
-def difference(got, want, track="array", what="the result", like=""):
-    """What is wrong with ``got``, as a sentence; None when it is as ``want`` in type, shape, dtype and values.
+def difference(got, want, track="array", what="the result", like="", by=()):
+    """Return what is wrong with ``got``, as a sentence; None if it is like ``want`` in type, shape, dtype and values.
 
-    ``like`` names the input whose dtype is expected, as in ``"x"`` or ``"grads[0]"``; empty if there is none.
+    ``like`` names the input whose dtype is expected, as in ``"x"`` or ``"grads[0]"``; empty if there is none. ``by``
+    are NumPy's functions that were used: among them may be what made another dtype. Any whole numbers are as good as
+    others.
     """
     if isinstance(want, list) and all(isinstance(word, str) for word in want):
         return _difference_of_words(got, want, what)
     if isinstance(want, (tuple, list)):
-        return _difference_of_several(got, want, track, what, like)
+        return _difference_of_several(got, want, track, what, like, by)
     if not isinstance(want, np.ndarray):
         return _difference_of_numbers(got, want, what)
     if not _is_of_track(got, track):
-        came = f"{kind(got)} came for {what}, and {NAMES[track]} is expected"
-        return came + (": wrap it in np.array(...)" if isinstance(got, (list, tuple)) and track == "array" else "")
+        sentence = f"got {kind(got)} for {what}, expected {NAMES[track]}"
+        return sentence + (": wrap it in np.array(...)" if isinstance(got, list) and track == "array" else "")
     if tuple(got.shape) != want.shape:
-        return f"{what} has shape {tuple(got.shape)}, expected is {want.shape}"
-    if dtype_name(got) != dtype_name(want):
-        return f"{what} is {dtype_name(got)}, expected is {dtype_name(want)}{_why_dtype(got, want, like)}"
-    return _difference_of_values(np.asarray(plain(got)), want, what)
+        return f"{what} has shape {tuple(got.shape)}, expected {want.shape}"
+    mine = np.asarray(plain(got))
+    if dtype_name(got) != dtype_name(want) and not (want.dtype.kind in "iu" and mine.dtype.kind in "iu"):
+        return f"{what} is {dtype_name(got)}, expected {dtype_name(want)}{_why_dtype(got, want, like, by)}"
+    return _difference_of_values(mine, want, what)
 
 
-def _why_dtype(got, want, like):
-    """What is behind another dtype, and what to write: behind "expected is float32"."""
+# NumPy's functions that make float64 unless they are told otherwise, and those that do so of a plain number.
+_MAKERS = ("zeros", "ones", "eye", "identity", "empty", "full", "tri", "linspace", "array", "asarray")
+_OF_NUMBERS = ("sqrt", "log", "power")
+
+
+def _why_dtype(got, want, like, by):
+    """Return where the other dtype comes from, and what to write; it follows "expected float32"."""
     if want.dtype == bool:
         return " (True and False)"
     if want.dtype.kind != "f" or not like:
         return ""
-    whose = f", as {like} has"
-    came = dtype_name(got)
+    whose = f", like {like}"
+    mine = dtype_name(got)
     library = "torch" if type(got).__module__.split(".")[0] == "torch" else "np"
-    if (library, came, dtype_name(want)) == ("torch", "float32", "float64"):
+    if (library, mine, dtype_name(want)) == ("torch", "float32", "float64"):
         return f"{whose}: torch.zeros, torch.ones and the like make float32. Write dtype={like}.dtype in them"
-    if (library, came, dtype_name(want)) != ("np", "float64", "float32"):
+    if (library, mine, dtype_name(want)) != ("np", "float64", "float32"):
         return whose
-    behind = f", or .astype({like}.dtype) behind the result" if isinstance(got, np.ndarray) else ""
+    after = f", or .astype({like}.dtype) after the result" if isinstance(got, np.ndarray) else ""
+    made, scalars = ([f"np.{name}" for name in names if name in by] for names in (_MAKERS, _OF_NUMBERS))
+    if made and not scalars:
+        return f"{whose}: {' and '.join(made)} can make float64. Write dtype={like}.dtype in them{after}"
+    names = " and ".join([*made, *(f"{name} of a plain number" for name in scalars)])
+    dtypes = f"dtype={like}.dtype in {' and '.join(made)}, and " if made else ""
     return (
-        f"{whose}: np.zeros, np.array([...]) and the numbers that np.sum(...) and the like give make float64."
-        f" Write dtype={like}.dtype in them{behind}"
+        f"{whose}: {names or 'a NumPy number, like np.sqrt(8) or np.sum of a list,'} can make float64."
+        f" Write {dtypes}float(...) around such a number{after}"
     )
 
 
-def _difference_of_several(got, want, track, what, like):
+def _difference_of_several(got, want, track, what, like, by):
     if not isinstance(got, (tuple, list)):
-        return f"{kind(got)} came, and {len(want)} results are expected"
+        return f"got {kind(got)}, expected {len(want)} results in a list or tuple"
     if len(got) != len(want):
-        return f"{len(got)} results came, and {len(want)} are expected"
+        return f"got {len(got)} results, expected {len(want)}"
     for i, (mine, right) in enumerate(zip(got, want, strict=True), 1):
         name = f"result {i}" if what == "the result" else f"number {i} of {what}"
-        if problem := difference(mine, right, track, name, like):
+        if problem := difference(mine, right, track, name, like, by):
             return problem
     return None
 
 
 def _difference_of_words(got, want, what):
     if not isinstance(got, (tuple, list)):
-        return f"{kind(got)} came for {what}, and a list is expected"
-    return None if list(got) == want else f"{what} is {list(got)}, expected is {want}"
+        return f"got {kind(got)} for {what}, expected a list"
+    return None if list(got) == want else f"{what} is {list(got)}, expected {want}"
 
 
 def _difference_of_numbers(got, want, what):
     if hasattr(got, "shape") and tuple(got.shape) == () and hasattr(got, "item"):
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, numbers.Real):
-        return f"{kind(got)} came for {what}, and a number is expected"
+        return f"got {kind(got)} for {what}, expected a number"
     if isinstance(want, int) and not isinstance(got, numbers.Integral):
-        return f"{what} is {number(got)}, a {type(got).__name__}: a whole number is expected, here {want}"
-    if not close(np.float64(got), np.float64(want)):
+        return f"{what} is {number(got)}, a {type(got).__name__}: expected a whole number, here {want}"
+    if not close(np.asarray(got, float), np.asarray(want if hasattr(want, "dtype") else float(want))):
         mine, right = two_numbers(got, want)
-        return f"{what} is {mine}, expected is {right}"
+        return f"{what} is {mine}, expected {right}"
     return None
 
 
@@ -104,24 +118,28 @@ def _difference_of_values(got, want, what):
     wrong = np.argwhere(~close(got, want))
     if not len(wrong):
         return None
-    place = tuple(int(i) for i in wrong[0])
-    mine, right = two_numbers(got[place], want[place])
-    return f"{what} is {mine} at {list(place)}, expected is {right} ({len(wrong)} of {want.size} numbers differ)"
+    index = tuple(int(i) for i in wrong[0])
+    mine, right = two_numbers(got[index], want[index])
+    return f"{what} is {mine} at {list(index)}, expected {right} ({len(wrong)} of {want.size} elements differ)"
 
 
 def close(got, want):
-    """Elementwise: equal up to rounding at the precision of ``want``; nan equals nan."""
-    relative, absolute = (1e-4, 1e-6) if want.dtype == np.float32 else (1e-7, 1e-10)
+    """Return, elementwise, what is equal up to rounding at the precision of ``want``; nan equals nan.
+
+    In a large array small numbers are what is left of large ones, so the rounding is that of the largest.
+    """
+    relative, absolute = (1e-4, 1e-5) if want.dtype == np.float32 else (1e-7, 1e-10)
     if want.dtype.kind != "f":
         return got == want
+    finite = np.abs(want)[np.isfinite(want)]
+    absolute *= max(1, finite.max()) if finite.size else 1
     return np.isclose(got, want, rtol=relative, atol=absolute, equal_nan=True)
 
 
 def same(one, other):
-    """Whether two results of a function are the same, whatever they are: for recognising a mistake."""
-    if isinstance(one, (tuple, list)) or isinstance(other, (tuple, list)):
-        sizes = [len(x) if isinstance(x, (tuple, list)) else None for x in (one, other)]
-        return sizes[0] == sizes[1] and all(map(same, one, other))
+    """Return True if two results of a function are the same, whatever they are: it recognises a mistake."""
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+        return len(one) == len(other) and all(map(same, one, other))
     try:
         a, b = (np.asarray(plain(x)) for x in (one, other))
         kinds = {"f" if x.dtype.kind in "fiu" else x.dtype.kind for x in (a, b)}
@@ -134,7 +152,7 @@ def same(one, other):
 
 def _is_of_track(value, track):
     if track == "array":
-        return isinstance(value, np.ndarray)
+        return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
     if track == "numpy":
         from ..numpy_track import Tensor
 

@@ -1,21 +1,22 @@
-"""The verdict on an answer: right, not yet (what came, what was expected, the likely mistake), or not attempted."""
+"""The verdict on an answer: right, not yet (what it is, what was expected, the likely mistake), or not attempted."""
 
 import inspect
+import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from . import compare, watch, words
-from .answers import _problem, not_numbers
-
-RIGHT, NOT_YET, NOT_ATTEMPTED = "right", "not yet", "not attempted yet"
+from .answers import not_numbers, wrong_value
+from .exercise import NOT_ATTEMPTED, NOT_YET, RIGHT
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``state`` is one of the three words above; ``problem`` says what came and what was expected, ``where`` for which
-    arguments, ``likely`` what the mistake probably is."""
+    """The ``state`` RIGHT, NOT_YET or NOT_ATTEMPTED; the ``problem``, got and expected; ``where``, for which arguments;
+    ``likely``, what the mistake probably is.
+    """
 
     state: str
     problem: str = ""
@@ -23,11 +24,21 @@ class Verdict:
     likely: str = ""
 
 
+_running = []  # the exercise whose answer is being judged
+
+
 def judge(exercise, answer, track="array"):
-    """The Verdict on ``answer``, a function or a value. Never raises, whatever the answer is."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a verdict says it better
-        return _judge(exercise, answer, track)
+    """Return the Verdict on ``answer``, a function or a value. Only a stop by the learner gets through."""
+    if _running:
+        return Verdict(NOT_YET, "an answer cannot be checked inside itself")  # without an end
+    _running.append(exercise)
+    try:
+        with watch.Guard() as guard, warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # the verdict says it better
+            return _judge(exercise, answer, track)
+    finally:
+        _running.clear()
+    return Verdict(NOT_YET, f"the answer cannot be judged: looking at it ends in {type(guard.error).__name__}")
 
 
 def _judge(exercise, answer, track):
@@ -37,23 +48,19 @@ def _judge(exercise, answer, track):
         return _judge_value(exercise, answer)
     if not callable(answer):
         call = f'check("{exercise.id}", {exercise.name})'
-        return Verdict(NOT_YET, f"{words.kind(answer)} came, and the function itself is expected: {call}")
-    if exercise.broken:
-        return _judge_mended(exercise, answer)
+        return Verdict(NOT_YET, f"got {words.kind(answer)}, expected the function itself: {call}")
+    if exercise.broken and watch.same_code(answer, exercise.stub):
+        return Verdict(NOT_ATTEMPTED)
     if exercise.examine:
         return _examined(exercise, answer)
-    for case in exercise.cases():
-        verdict = _judge_case(exercise, answer, compare.convert(case, track), case, track)
-        if verdict.state != RIGHT:
-            return verdict
-    return Verdict(RIGHT)
+    return _judge_cases(exercise, answer, track)
 
 
 def _judge_value(exercise, answer):
-    try:
-        problem = _problem(answer, exercise.value, exercise.digits)
-    except Exception as error:
-        problem = f"This {type(answer).__name__} cannot be compared ({type(error).__name__})."
+    with watch.Guard() as guard:
+        problem = wrong_value(answer, exercise.value, exercise.digits)
+    if guard.error:
+        problem = f"This {type(answer).__name__} cannot be compared ({type(guard.error).__name__})."
     if not problem:
         return Verdict(RIGHT)
     if not_numbers(answer):  # such an answer says nothing about what was thought
@@ -63,23 +70,20 @@ def _judge_value(exercise, answer):
 
 
 def _is_value_of(mistake, answer, exercise):
-    """Whether whoever makes this mistake would give this answer to a question."""
+    """Return True if whoever makes this mistake, perhaps with another, would give this answer to a question."""
     try:
         if mistake.when is not None and mistake.when(answer, exercise.value, ()):
             return True
-        return mistake.wrong is not None and not _problem(answer, mistake.wrong, exercise.digits)
+        values = (
+            (exercise.wrong_value(mistake, other) for other in exercise.mistakes) if mistake.value is not None else ()
+        )
+        return any(not wrong_value(answer, value, exercise.digits) for value in values)
     except Exception:  # an answer may be anything
         return False
 
 
-def _judge_mended(exercise, answer):
-    if watch.same_code(answer, exercise.stub):
-        return Verdict(NOT_ATTEMPTED)
-    return _examined(exercise, answer)
-
-
 def _examined(exercise, answer):
-    """The verdict of the exercise's own examination."""
+    """Return the verdict of the exercise's own examination."""
     outcome = watch.call(lambda: exercise.examine(answer), ())
     if outcome.error:
         return Verdict(NOT_YET, watch.describe(outcome.error, answer), likely=_why_error(exercise, outcome.error))
@@ -92,74 +96,144 @@ def _examined(exercise, answer):
 
 
 def _why_error(exercise, error):
-    """The message of the first mistake that recognises this exception; empty if none does."""
-    for mistake in exercise.mistakes:
-        try:
-            if mistake.when is not None and mistake.when(error, None, ()):
-                return mistake.message
-        except Exception:  # a predicate need not be ready for an exception
-            continue
-    return ""
+    """Return the message of the first mistake that recognises this exception; "" if none does."""
+    return next((m.message for m in exercise.mistakes if _holds(m, error, None, ())), "")
 
 
-def _judge_case(exercise, answer, arguments, case, track):
-    outcome = watch.call(answer, arguments, exercise.forbids)
-    if isinstance(outcome.error, NotImplementedError) or watch.untouched(outcome.value):
-        return Verdict(NOT_ATTEMPTED)
-    if outcome.value is None and outcome.error is None and watch.empty(answer):
-        return Verdict(NOT_ATTEMPTED)
+def _holds(mistake, got, want, case):
+    """Return True if the predicate of this mistake recognises the outcome."""
+    try:
+        return mistake.when is not None and bool(mistake.when(got, want, case))
+    except Exception:  # a predicate need not be ready for every kind of value
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One case, tried: what came and was wanted, the ``problem`` ("" if it is right), and why, where known."""
+
+    case: tuple
+    outcome: watch.Outcome
+    want: object
+    problem: str
+    likely: str | None  # None: to be found out
+
+    @property
+    def values_right(self):
+        """True if nothing but the type or dtype can be wrong."""
+        return not self.problem or (not self.outcome.error and compare.same(self.outcome.value, self.want))
+
+
+def _judge_cases(exercise, answer, track):
+    """Try all cases, and two calls in a row. What is said is about the first case that fails."""
     names = list(inspect.signature(exercise.function).parameters)
-    where = ", ".join(map(words.brief, names, case))
+    trials = []
+    for case in [*exercise.cases(), *exercise.drawn_cases()]:
+        trials.append(_try_case(exercise, answer, case, track, names))
+        outcome = trials[0].outcome
+        if isinstance(outcome.error, NotImplementedError):
+            return Verdict(NOT_ATTEMPTED)
+        if outcome.error is None and (outcome.value is None or watch.untouched(outcome.value)) and watch.empty(answer):
+            return Verdict(NOT_ATTEMPTED)
+    failed = next((trial for trial in trials if trial.problem), None)
+    if failed is None:
+        failed = _tried_again(exercise, answer, trials, track, names)
+    if failed is None:
+        return Verdict(RIGHT)
+    likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
+    return Verdict(NOT_YET, failed.problem, ", ".join(map(words.brief, names, failed.case)), likely)
+
+
+def _try_case(exercise, answer, case, track, names):
+    outcome = watch.call(answer, compare.convert(case, track), exercise.forbids)
+    want = exercise.right(*case)
+    problem, likely = _problem(outcome, want, answer, case, track, names)
+    return _Trial(case, outcome, want, problem or "", likely)
+
+
+def _problem(outcome, want, answer, case, track, names):
+    """Return (what is wrong, why), ``why`` being None where the exercise's mistakes may know it."""
     if outcome.called:
-        used = ", ".join(outcome.called)
-        return Verdict(NOT_YET, f"It calls {used}, and that is what you are asked to write", where)
+        return f"It calls {', '.join(outcome.called)}, which is what you are asked to write", ""
     if outcome.changed:
         changed = " and ".join(names[i] for i in outcome.changed)
-        likely = "operators like -= and *=, and x[...] = write into the array of the caller: make a new one"
-        return Verdict(NOT_YET, f"The function changes its input in place: {changed}", where, likely)
-    want = exercise.right(*case)
+        lists = any(not np.ndim(v) for i in outcome.changed if isinstance(case[i], list) for v in case[i] or [0])
+        how = "append, pop, del and x[i] = change the caller's list" if lists else _WRITES
+        return f"The function changes its input in place: {changed}", f"{how}: make a new one"
     if isinstance(want, Exception):
-        problem = _other_error(outcome, want, answer)
-    elif outcome.error:
-        problem = watch.describe(outcome.error, answer)
-    elif outcome.value is None:
-        return Verdict(NOT_YET, "None came back", where, "the `return` is missing")
-    else:
-        try:
-            problem = compare.difference(outcome.value, want, track, like=words.float_input(names, case))
-        except Exception as error:  # whatever the value may be
-            problem = f"{words.kind(outcome.value)} came, which cannot be compared ({type(error).__name__})"
-    if problem is None:
-        return Verdict(RIGHT)
-    return Verdict(NOT_YET, problem, where, _likely(exercise, outcome, want, case))
+        return _other_error(outcome, want, answer), None
+    if outcome.error:
+        return watch.describe(outcome.error, answer), None
+    if outcome.value is None:
+        why = "what is behind a `return` is None, or there is a way without `return`"
+        return "it returned None", why if watch.returns(answer) else "the `return` is missing"
+    if watch.untouched(outcome.value):
+        return "it returned `...`", "the line `return ...` of the stub is still there"
+    with watch.Guard() as guard:
+        likes = words.float_input(names, case)
+        return compare.difference(outcome.value, want, track, like=likes, by=watch.numpy_names(answer)), None
+    return f"got {words.kind(outcome.value)}, which cannot be compared ({type(guard.error).__name__})", ""
+
+
+_WRITES = "-=, *= and x[...] = write into the caller's array"
+
+
+def _tried_again(exercise, answer, trials, track, names):
+    """Return a failed trial if a second call changes a result, or gives another one; None if all is well."""
+    again = _try_case(exercise, answer, trials[0].case, track, names)
+    if again.problem:
+        problem = f"called again with the same arguments, it gives something else: {again.problem}"
+        return replace(again, problem=problem, likely="nothing may be left over from an earlier call")
+    for trial in trials:
+        if trial.outcome.error is None and compare.difference(trial.outcome.value, trial.want, track):
+            return replace(trial, problem="a result changes when the function is called again", likely=_ONE_ARRAY)
+    return None
+
+
+_ONE_ARRAY = "all calls write into one and the same array: make a new one each time"
 
 
 def _other_error(outcome, want, answer):
-    """What is wrong where an error of the type of ``want`` should come, with certain words; None when it came."""
+    """Return what is wrong where an error of the type of ``want`` is expected, with certain words; None if it came."""
     name = type(want).__name__
     if outcome.error is None:
-        return f"{words.kind(outcome.value)} came back, and a {name} is expected: there is no right answer here"
+        if isinstance(outcome.value, type(want)):
+            return f"a {name} was returned, not raised: write raise in place of return"
+        return f"got {words.kind(outcome.value)}, expected a {name}: there is no right answer here"
     if not isinstance(outcome.error, type(want)):
-        return f"{watch.describe(outcome.error, answer)}; a {name} is expected"
-    missing = [word for word in want.args if word not in str(outcome.error)]
+        return f"{watch.describe(outcome.error, answer)}; expected a {name}"
+    said = str(outcome.error)
+    missing = [word for word in want.args if not re.search(rf"(?<!\d){re.escape(word)}(?!\d)", said)]
     if missing:
         return f"the message of your {name} does not name {' and '.join(missing)}: “{outcome.error}”"
     return None
 
 
-def _likely(exercise, outcome, want, case):
-    """The message of the first mistake that gives the same outcome for this case; empty if none does."""
+def _likely(exercise, trials, failed):
+    """Return the message of the first mistake that explains every case, the right ones, too; "" if none does.
+
+    Where nothing but a type or dtype is wrong, nobody has made one.
+    """
+    wrong = [trial for trial in trials if not trial.values_right]
+    if failed not in wrong:
+        return ""
     for mistake in exercise.mistakes:
-        try:
-            if mistake.when is not None and mistake.when(outcome.error or outcome.value, want, case):
-                return mistake.message
-        except Exception:  # a predicate need not be ready for every kind of value
-            continue
-        if mistake.wrong is not None:
-            theirs = watch.call(mistake.wrong, case)
-            if outcome.error or theirs.error:
-                if repr(outcome.error) == repr(theirs.error):  # the same words, and so the same shapes
-                    return mistake.message
-            elif compare.same(outcome.value, theirs.value) and not compare.same(theirs.value, want):
+        if all(_holds(mistake, trial.outcome.error or trial.outcome.value, trial.want, trial.case) for trial in wrong):
+            return mistake.message
+        if mistake.old:
+            function = exercise.wrong(mistake)
+            if all(_explains(function, trial) for trial in trials):
                 return mistake.message
     return ""
+
+
+def _explains(function, trial):
+    """Return True if this function does in this case what the answer does."""
+    theirs = watch.call(function, trial.case)
+    if trial.values_right:
+        if isinstance(trial.want, Exception):
+            return _other_error(theirs, trial.want, function) is None
+        return not theirs.error and compare.same(theirs.value, trial.want)
+    if trial.outcome.error or theirs.error:
+        return repr(trial.outcome.error) == repr(theirs.error)  # the same words, and so the same shapes
+    return compare.same(trial.outcome.value, theirs.value)

@@ -1,114 +1,253 @@
-"""Exercises of notebook 07: the gradients of the bends."""
-
-import math
+"""Exercises of notebook 07: normalisation, forward and backward."""
 
 import numpy as np
 
 from ..numpy_track import Tensor
-from ..numpy_track import functional as F
-from .cases import arrays
-from .exercise import Mistake, exercise
-
-_A, _B = math.sqrt(2 / math.pi), 0.044715
+from ..numpy_track import layer_norm as library_layer_norm
+from . import mending
+from .exercise import BACKWARD, Mistake, arrays, drawn, draws, exercise, question
 
 
-def _backward_of(function):
-    def right(x, grad):
-        x = Tensor(x, requires_grad=True)
-        function(x).backward(grad)
-        return x.grad
-
-    return right
-
-
-def _bent(x):
-    return np.tanh(_A * (x + _B * x**3))
+def _right(x, gain, bias, eps):
+    return library_layer_norm(Tensor(x), gain.shape, Tensor(gain), Tensor(bias), eps).data
 
 
 @exercise(
     "07.1",
-    "ReLU backward",
-    minutes=5,
-    difficulty="easy",
-    task="""
-`relu(x)` is max(x, 0). Given the gradient `grad` of its result, write the gradient of `x`. At x = 0 it is 0.
-""",
+    "LayerNorm forward",
+    minutes=12,
+    difficulty="middle",
     hints=(
-        "Where x is negative the result does not move, whatever x does.",
-        "Where x is positive the gradient passes through unchanged.",
+        "x.mean(axis=-1, keepdims=True) is one mean for each position, ready to be subtracted.",
+        "The variance is the mean of the squared distances from the mean: x.var(axis=-1, keepdims=True).",
+        "ε is added to the variance, under the root.",
     ),
-    next_thought="A unit that is negative for every input gets gradient 0 for ever. How could that happen?",
-    cases=lambda: (
-        [arrays(0, (3, 4), (3, 4)), (np.array([-1.0, 0.0, 2.0]), np.array([5.0, 5.0, -5.0]))]
-        + [arrays(1, (2, 3), (2, 3), dtype="float32")]
-    ),
-    right=_backward_of(F.relu),
-    forbids=("relu", "backward", "autograd"),
+    next_thought="What does LayerNorm give when all features of a position are equal? What is ε for?",
+    cases=lambda: [
+        (*arrays(0, (4, 4), (4,), (4,)), 1e-5),
+        (*arrays(1, (2, 3, 5), (5,), (5,)), 1e-5),
+        (*arrays(2, (2, 6), (6,), (6,)), 0.5),
+        (*arrays(3, (2, 3, 4), (4,), (4,), dtype="float32"), 1e-5),
+    ],
+    more=lambda rng: [(*drawn(rng, "...c c c", n, (30, 1)[n % 2], 3), 10.0 ** rng.uniform(-6, 0)) for n in range(6)],
+    right=_right,
+    forbids=("layer_norm", "LayerNorm", "native_layer_norm"),
     mistakes=(
+        Mistake("the variance is divided by C - 1; here it is by C", "x.var(axis=-1,", "x.var(axis=-1, ddof=1,"),
+        Mistake("mean and variance are over everything: each position is on its own, axis=-1", "axis=-1", "axis=None"),
+        Mistake("divided by the variance, not by its root", "np.sqrt(variance + eps)", "(variance + eps)"),
         Mistake(
-            "this is ReLU of the gradient: the sign of x decides, not that of grad", lambda x, grad: np.maximum(grad, 0)
+            "the ε belongs under the root, added to the variance",
+            "np.sqrt(variance + eps)",
+            "(np.sqrt(variance) + eps)",
         ),
-        Mistake("this is ReLU itself, not its gradient", lambda x, grad: np.maximum(x, 0)),
-        Mistake("the slope without grad: multiply by what arrives", lambda x, grad: (x > 0).astype(x.dtype)),
-        Mistake("the gradient passes where x < 0: it should be where x > 0", lambda x, grad: grad * (x < 0)),
-        Mistake("at x = 0 the gradient is 0", lambda x, grad: grad * (x >= 0)),
-        Mistake("this is `grad` times relu(x): the slope is 1 or 0", lambda x, grad: grad * np.maximum(x, 0)),
+        Mistake(
+            "the ε is a fixed number in your function: use the argument `eps`",
+            "variance + eps",
+            "variance + 1e-5",
+        ),
+        Mistake(
+            "mean and variance need keepdims=True: without it they lie down as a row",
+            "axis=-1, keepdims=True",
+            "axis=-1",
+        ),
     ),
 )
-def relu_backward(x, grad):
-    """The gradient of x, given that of max(x, 0): an array of the shape of x."""
-    return grad * (x > 0)
+def layer_norm(x, gain, bias, eps):
+    """Return (x - μ) / √(σ² + ε) · gain + bias over the last axis: (..., C) -> (..., C)."""
+    mean = x.mean(axis=-1, keepdims=True)  # (..., C) -> (..., 1)
+    variance = x.var(axis=-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + eps) * gain + bias
+
+
+def _right_norm_backward(x, gain, grad):
+    x = Tensor(x, requires_grad=True)
+    library_layer_norm(x, gain.shape, Tensor(gain), Tensor(np.zeros_like(gain)), 1e-5).backward(grad)
+    return x.grad
 
 
 @exercise(
     "07.2",
-    "GELU backward",
-    minutes=20,
+    "LayerNorm backward",
+    minutes=25,
     difficulty="harder",
-    task="""
-GPT-2's GELU is x/2 · (1 + tanh(u)) with u = √(2/π) · (x + 0.044715 x³). Given the gradient `grad` of its result, write
-the gradient of `x`.
-""",
     hints=(
-        "It is a product of two functions of x: the product rule gives two terms.",
-        "The slope of tanh(u) by u is 1 - tanh(u)²; by x it is that times du/dx.",
-        "du/dx = √(2/π) · (1 + 3 · 0.044715 x²).",
+        "Write n = (x - μ) · s with s = 1 / √(σ² + ε), as the page does. The page's g arrives at n, and here the gain"
+        " comes in between: g = grad · gain.",
+        "If μ and s were constants, the gradient of x would be s · g. Two terms are missing: one for μ, one for s.",
+        "dx = s · (g - mean(g) - n · mean(g · n)), both means over the last axis, with g = grad · gain.",
     ),
-    next_thought="Where is this slope negative, and where is it above 1? ReLU's never is.",
-    cases=lambda: (
-        [arrays(0, (3, 4), (3, 4)), (np.linspace(-4, 4, 9), np.ones(9))] + [arrays(1, (2, 3), (2, 3), dtype="float32")]
-    ),
-    right=_backward_of(F.gelu),
-    forbids=("gelu", "_gelu_tanh", "backward", "autograd"),
+    next_thought="Add up dx of one position: what comes out, and why must it? (Move all of x by the same number.)",
+    more=draws("...c c ...c", low=3),  # with fewer, what is left of the cancellation is rounding
+    right=_right_norm_backward,
+    forbids=("layer_norm", "LayerNorm", "native_layer_norm", *BACKWARD),
     mistakes=(
+        Mistake("mean and variance are treated as constants: x moves them, too", "(g - by_mean - by_variance)", "g"),
+        Mistake("the term of the variance is missing: n · mean(g · n)", " - by_variance", ""),
+        Mistake("the term of the mean is missing: mean(g)", " - by_mean", ""),
+        Mistake("the n before mean(g · n) is missing: each element gets its own share", "n * (g * n)", "(g * n)"),
+        Mistake("`gain` is missing: g, the gradient of n, is grad · gain", "grad * gain", "grad"),
         Mistake(
-            "the second term of the product rule is missing: tanh(u) moves with x, too",
-            lambda x, grad: grad * 0.5 * (1 + _bent(x)),
-        ),
-        Mistake(
-            "the first term of the product rule is missing: 1/2 (1 + tanh(u))",
-            lambda x, grad: grad * 0.5 * x * (1 - _bent(x) ** 2) * _A * (1 + 3 * _B * x**2),
-        ),
-        Mistake(
-            "the slope without grad: multiply by what arrives", lambda x, grad: _backward_of(F.gelu)(x, np.ones_like(x))
-        ),
-        Mistake(
-            "the slope du/dx is missing: the chain rule goes on inside tanh",
-            lambda x, grad: grad * (0.5 * (1 + _bent(x)) + 0.5 * x * (1 - _bent(x) ** 2)),
-        ),
-        Mistake(
-            "the slope of x³ is 3x²: the 3 is missing",
-            lambda x, grad: grad * (0.5 * (1 + _bent(x)) + 0.5 * x * (1 - _bent(x) ** 2) * _A * (1 + _B * x**2)),
-        ),
-        Mistake(
-            "the slope of tanh is 1 - tanh², not 1 - tanh",
-            lambda x, grad: grad * (0.5 * (1 + _bent(x)) + 0.5 * x * (1 - _bent(x)) * _A * (1 + 3 * _B * x**2)),
+            "`gain` comes too late: it belongs in g = grad · gain, before the means are taken",
+            "g = grad * gain",
+            "s, g = s * gain, grad",
         ),
     ),
 )
-def gelu_backward(x, grad):
-    """The gradient of x, given that of GELU in its tanh form: an array of the shape of x."""
-    slope, cubic = math.sqrt(2 / math.pi), 0.044715
-    bent = np.tanh(slope * (x + cubic * x**3))
-    inner = slope * (1 + 3 * cubic * x**2)  # du/dx
-    return grad * (0.5 * (1 + bent) + 0.5 * x * (1 - bent**2) * inner)
+def layer_norm_backward(x, gain, grad):
+    """Return the gradient of x (..., C), given that of (x - μ) / √(σ² + 1e-5) · gain + bias: (..., C)."""
+    s = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
+    n = (x - x.mean(axis=-1, keepdims=True)) * s
+    g = grad * gain  # the gradient of n
+    by_mean = g.mean(axis=-1, keepdims=True)
+    by_variance = n * (g * n).mean(axis=-1, keepdims=True)
+    return s * (g - by_mean - by_variance)
+
+
+def _examine_norm(function):
+    if problem := mending.first_problem("norm", 4, function):
+        return problem
+    different = mending.value_problem("norm", 4, function)
+    model = mending.in_all_blocks(mending.small_model(heads=4), "norm", function)
+    if not different:
+        return mending.other_problem("norm", 4, function)
+    likely = mending.likely_mistake("norm", 4, function, norm_forward)
+    fallen = mending.losses(model)
+    if sentence := mending.leak_sentence(model):
+        started = f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: {sentence}"
+        return started, likely
+    return f"nothing leaks, but this is not LayerNorm: {different}", likely
+
+
+def _norm_broken(self, x):
+    """Apply LayerNorm: (B, T, C) -> (B, T, C). Somewhere positions mix that should not."""
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = (centred * centred).mean(axis=1, keepdims=True)
+    return centred / (variance + self.eps).sqrt() * self.weight + self.bias
+
+
+_WHOSE = "whose mean is it, and whose variance? Each position has its own"
+
+
+@exercise(
+    "07.3",
+    "Find the bug: LayerNorm that looks ahead",
+    minutes=10,
+    difficulty="middle",
+    hints=(
+        "x is (B, T, C). Which axis do mean and variance go over?",
+        "A mean over time contains the future. Each position has its own mean, over its C numbers.",
+    ),
+    next_thought="What does this say about batch norm in a language model?",
+    broken=_norm_broken,
+    examine=_examine_norm,
+    mistakes=(
+        Mistake(_WHOSE, "axis=-1", "axis=1"),
+        Mistake(_WHOSE, "* centred).mean(axis=-1", "* centred).mean(axis=1"),
+        Mistake(_WHOSE, "x - x.mean(axis=-1", "x - x.mean(axis=1"),
+        Mistake("mean and variance are over the channels, the last axis", "axis=-1", "axis=0"),
+        Mistake("the root is missing: divide by the root of the variance", ".sqrt()", ""),
+        Mistake("the ε is missing: self.eps is added to the variance", " + self.eps", ""),
+        Mistake("the mean is not subtracted", "return centred", "return x"),
+        Mistake("the gain is missing: times self.weight", " * self.weight", ""),
+        Mistake("the bias is missing: plus self.bias", " + self.bias", ""),
+    ),
+)
+def norm_forward(self, x):
+    """Apply LayerNorm: (B, T, C) -> (B, T, C), each position on its own."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return centred / (variance + self.eps).sqrt() * self.weight + self.bias
+
+
+def _right_rms_backward(x, grad):
+    x = Tensor(x, requires_grad=True)
+    (x / ((x * x).mean(axis=-1, keepdims=True) + 1e-5).sqrt()).backward(grad)
+    return x.grad
+
+
+@exercise(
+    "07.4",
+    "RMSNorm backward",
+    minutes=20,
+    difficulty="harder",
+    hints=(
+        "Directly: x is multiplied by s. And through the length: when x changes, s changes, too.",
+        "LayerNorm's dx is s · (g - mean(g) - n · mean(g · n)). Which of the terms came from the mean?",
+        "dx = s · (g - n · mean(g · n)), the mean over the last axis with keepdims=True. There is no gain here, so g is"
+        " `grad` itself.",
+    ),
+    next_thought="What does a `grad` in the direction of n itself give? Why must it be (nearly) 0?",
+    cases=lambda: [
+        arrays(0, (3, 4), (3, 4)),
+        arrays(1, (2, 3, 5), (2, 3, 5)),
+        (np.array([1e-3, -2e-3, 3e-3]), np.array([0.5, 1.0, -1.0])),
+        arrays(2, (2, 3), (2, 3), dtype="float32"),
+    ],
+    more=draws("...c ...c", low=3),
+    right=_right_rms_backward,
+    forbids=BACKWARD,
+    mistakes=(
+        Mistake(
+            "the length is treated as a constant: it changes with x, too",
+            "(grad - n * (grad * n).mean(axis=-1, keepdims=True))",
+            "grad",
+        ),
+        Mistake(
+            "that is LayerNorm's: without a mean in the forward there is no mean(g) in the backward",
+            "(grad - n",
+            "(grad - grad.mean(axis=-1, keepdims=True) - n",
+        ),
+        Mistake(
+            "that is LayerNorm's: RMSNorm takes no mean off, neither here nor there",
+            "s = 1 /",
+            "x, grad = x - x.mean(axis=-1, keepdims=True), grad - grad.mean(axis=-1, keepdims=True)\n    s = 1 /",
+        ),
+        Mistake("the factor s is missing: s = 1 / √(mean(x²) + ε)", "return s * (", "return ("),
+        Mistake("this is a sum instead of the mean: mean(g · n)", "(grad * n).mean(", "(grad * n).sum("),
+        Mistake("the n before mean(g · n) is missing: each element gets its own share", "n * (grad * n)", "(grad * n)"),
+        Mistake("`x` is used where its normalised form n belongs: n = x · s", "n = x * s", "n = x"),
+    ),
+)
+def rms_norm_backward(x, grad):
+    """Return the gradient of x, given that of x / √(mean(x²) + 1e-5) over the last axis: an array of the shape of x."""
+    s = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
+    n = x * s
+    return s * (grad - n * (grad * n).mean(axis=-1, keepdims=True))
+
+
+which_learns = question(
+    "07.5",
+    "Twelve layers without warm-up",
+    minutes=6,
+    difficulty="middle",
+    hints=(
+        "Where is the LayerNorm on the path of the residual stream, and where is that path free?",
+        "A warm-up makes the first steps small, while the layers know nothing yet.",
+    ),
+    next_thought="At a rate of 0.007 all three learned. What does “needs warm-up” mean, then?",
+    value=[False, True, True],
+    answer="[False, True, True]: post-norm needs the warm-up here; the free path of pre-norm works without it.",
+    mistakes=(
+        Mistake(
+            "post-norm without warm-up is the one that does not learn: every step shakes all layers above it",
+            value=[True, True, True],
+        ),
+        Mistake(
+            "a warm-up helps: with small first steps post-norm finds its way, too",
+            value=[False, False, True],
+        ),
+        Mistake(
+            "nothing blocks the residual path of pre-norm: it learns from the first step on",
+            value=[False, True, False],
+        ),
+        Mistake(
+            "a warm-up is what post-norm needs: it learns with one, and does not without",
+            value=[True, False, True],
+        ),
+        Mistake(
+            "the other way round: which of the two leaves the path free?",
+            when=lambda got, want, case: list(got) in ([True, True, False], [True, False, False]),
+        ),
+    ),
+)

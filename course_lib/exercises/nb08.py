@@ -1,87 +1,166 @@
-"""Exercises of notebook 08: the whole GPT, counted."""
+"""Exercises of notebook 08: activations and the MLP."""
 
 import math
 
-from ..config import GPTConfig
-from ..numpy_track import GPT
-from .exercise import Mistake, exercise, question
+import numpy as np
+
+from ..numpy_track import Tensor
+from ..numpy_track import functional as F
+from .exercise import BACKWARD, Mistake, arrays, draws, exercise, question
 
 
-def _right(V, T, C, L):
-    return GPT(GPTConfig(V, T, C, heads=1, layers=L)).number_of_parameters()
+def _backward_of(function):
+    def right(x, grad):
+        x = Tensor(x, requires_grad=True)
+        function(x).backward(grad)
+        return x.grad
+
+    return right
 
 
 @exercise(
     "08.1",
-    "Count the parameters",
-    minutes=15,
-    difficulty="middle",
-    task="""
-How many numbers does the GPT of this notebook train? V tokens, T positions, width C, L blocks; query, key, value and
-output without bias; an MLP of width 4C with biases; LayerNorm before attention, before the MLP and at the end; a head
-with bias of its own.
-""",
+    "ReLU backward",
+    minutes=5,
+    difficulty="easy",
     hints=(
-        "Outside the blocks: two tables, the last LayerNorm, and the head with its bias.",
-        "A LayerNorm has a gain and a bias: 2C. A block has two of them.",
-        "In a block: 4 C² for attention, (C · 4C + 4C) + (4C · C + C) for the MLP, 4C for the LayerNorms.",
+        "Where x is negative the result does not move, whatever x does.",
+        "Where x is positive the gradient passes through unchanged.",
     ),
-    next_thought="Which part grows fastest when C doubles? When the vocabulary does? Why are heads not in the formula?",
-    cases=lambda: [(17, 8, 32, 3), (65, 32, 64, 2), (5, 7, 8, 0)],
-    right=_right,
-    forbids=("number_of_parameters", "GPT", "named_parameters"),
+    next_thought="A unit that is negative for every input gets gradient 0 forever. How could that happen?",
+    cases=lambda: (
+        [arrays(0, (3, 4), (3, 4)), (np.array([-1.0, 0.0, 2.0]), np.array([5.0, 5.0, -5.0]))]
+        + [arrays(1, (2, 3), (2, 3), dtype="float32")]
+    ),
+    more=draws("...c ...c", scales=(1, 1e-6, 1e3)),
+    right=_backward_of(F.relu),
+    forbids=("relu", "threshold_backward", *BACKWARD),
     mistakes=(
         Mistake(
-            "the biases of the MLP are missing: 4C + C in each block", lambda V, T, C, L: _right(V, T, C, L) - 5 * C * L
+            "this is ReLU of the gradient: the sign of x decides, not that of grad",
+            "grad * (x > 0)",
+            "np.maximum(grad, 0)",
         ),
-        Mistake("the LayerNorm at the end is missing: 2C", lambda V, T, C, L: _right(V, T, C, L) - 2 * C),
-        Mistake("the table of positions is missing: T · C", lambda V, T, C, L: _right(V, T, C, L) - T * C),
+        Mistake("this is ReLU itself, not its gradient", "grad * (x > 0)", "np.maximum(x, 0)"),
         Mistake(
-            "the output matrix of attention is missing: C² in each block",
-            lambda V, T, C, L: _right(V, T, C, L) - C * C * L,
+            "this is the slope without grad: multiply by the incoming gradient",
+            "grad * (x > 0)",
+            "(x > 0).astype(x.dtype)",
         ),
-        Mistake("the bias of the head is missing: V", lambda V, T, C, L: _right(V, T, C, L) - V),
-        Mistake(
-            "the LayerNorms of the blocks are missing: 4C in each", lambda V, T, C, L: _right(V, T, C, L) - 4 * C * L
-        ),
-        Mistake("a LayerNorm has a bias, too: 2C each", lambda V, T, C, L: _right(V, T, C, L) - 2 * C * L),
-        Mistake("the head has a matrix of its own: C · V", lambda V, T, C, L: _right(V, T, C, L) - C * V),
-        Mistake("query, key, value and output have no bias here", lambda V, T, C, L: _right(V, T, C, L) + 4 * C * L),
-        Mistake(
-            "C / H times H is C: the number of heads changes nothing",
-            when=lambda got, want, case: got in [want + 3 * (h - 1) * case[2] ** 2 * case[3] for h in (2, 4, 8)],
-        ),
+        Mistake("the gradient passes where x < 0: it should pass where x > 0", "x > 0", "x < 0"),
+        Mistake("at x = 0 the gradient is 0", "x > 0", "x >= 0"),
+        Mistake("this is `grad` times relu(x): the slope is 1 or 0", "(x > 0)", "np.maximum(x, 0)"),
     ),
 )
-def number_of_parameters(V, T, C, L):
-    """How many numbers the GPT trains: a whole number."""
-    tables = V * C + T * C
-    attention = 4 * C * C
-    mlp = (C * 4 * C + 4 * C) + (4 * C * C + C)
-    norms = 2 * (2 * C)
-    return tables + L * (attention + mlp + norms) + 2 * C + (C * V + V)
+def relu_backward(x, grad):
+    """Return the gradient of x, given that of max(x, 0): an array of the shape of x."""
+    return grad * (x > 0)
 
 
-first_loss = question(
+@exercise(
     "08.2",
-    "The first loss",
-    minutes=3,
-    difficulty="easy",
-    task="""
-Before you run it: what should the loss of the untrained model be near to, with 17 tokens? Say it with two decimals.
-""",
+    "GELU backward",
+    minutes=20,
+    difficulty="harder",
     hints=(
-        "Small random weights give nearly equal logits. What does softmax make of equal logits?",
-        "The loss is the surprise of the right token: -log of its probability.",
+        "It is a product of two functions of x: the product rule gives two terms.",
+        "The derivative of tanh(u) with respect to u is 1 - tanh(u)²; with respect to x it is that times du/dx.",
+        "du/dx = √(2/π) · (1 + 3 · 0.044715 x²).",
     ),
-    next_thought="What would you suspect if the first loss were 5? And if it were 1?",
-    value=round(math.log(17), 2),
-    digits=2,
-    answer="ln 17 = 2.83: every token has the probability 1/17, and -log(1/17) is ln 17.",
+    next_thought="Where is this slope negative, and where is it above 1? ReLU's never is.",
+    cases=lambda: (
+        [arrays(0, (3, 4), (3, 4)), (np.linspace(-4, 4, 9), np.ones(9))] + [arrays(1, (2, 3), (2, 3), dtype="float32")]
+    ),
+    more=draws("...c ...c", scales=(1, 10, 3)),
+    right=_backward_of(F.ACTIVATIONS["gelu"]),
+    forbids=("gelu", "gelu_tanh", "gelu_backward", *BACKWARD),
     mistakes=(
-        Mistake("that is log to the base 2: the course counts in nats, with the natural logarithm", 4.09),
-        Mistake("that is log to the base 10: the course counts in nats, with the natural logarithm", 1.23),
-        Mistake("that is the probability of one token; the loss is the negative logarithm of it", 0.06),
-        Mistake("a surprise is positive: minus the logarithm of 1/17", -2.83),
+        Mistake(
+            "the second term of the product rule is missing: tanh(u) moves with x, too",
+            " + 0.5 * x * (1 - tanh**2) * inner",
+            "",
+        ),
+        Mistake("the first term of the product rule is missing: 1/2 (1 + tanh(u))", "0.5 * (1 + tanh) + ", ""),
+        Mistake("this is the slope without grad: multiply by the incoming gradient", "grad * (", "("),
+        Mistake("the slope du/dx is missing: the chain rule continues inside tanh", " * inner)", ")"),
+        Mistake("the slope of x³ is 3x²: the 3 is missing", "1 + 3 * cubic", "1 + cubic"),
+        Mistake("the slope of tanh is 1 - tanh², not 1 - tanh", "1 - tanh**2", "1 - tanh"),
+    ),
+)
+def gelu_backward(x, grad):
+    """Return the gradient of x, given that of GELU in its tanh form: an array of the shape of x."""
+    slope, cubic = math.sqrt(2 / math.pi), 0.044715
+    tanh = np.tanh(slope * (x + cubic * x**3))
+    inner = slope * (1 + 3 * cubic * x**2)  # du/dx
+    return grad * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * inner)
+
+
+def _right_mlp(x, W_in, b_in, W_out, b_out):
+    x, W_in, b_in, W_out, b_out = map(Tensor, (x, W_in, b_in, W_out, b_out))
+    return F.linear(F.relu(F.linear(x, W_in, b_in)), W_out, b_out).data
+
+
+@exercise(
+    "08.3",
+    "MLP forward",
+    minutes=8,
+    difficulty="easy",
+    hints=(
+        "x @ W_in works on the last axis, whatever comes before it.",
+        "ReLU is np.maximum(..., 0), and it goes between the two matrices.",
+    ),
+    next_thought="Without ReLU the two layers would be one. How wide would that one be?",
+    more=draws("...c ch h hc c"),
+    right=_right_mlp,
+    forbids=("MLP", "FeedForward"),
+    mistakes=(
+        Mistake(
+            "the ReLU is missing: two linear layers in a row would be one",
+            "np.maximum(x @ W_in + b_in, 0)",
+            "x @ W_in + b_in",
+        ),
+        Mistake(
+            "there is a second ReLU at the end: the result may be negative",
+            "return inner @ W_out + b_out",
+            "return np.maximum(inner @ W_out + b_out, 0)",
+        ),
+        Mistake(
+            "the ReLU comes at the end: it belongs between the two matrices",
+            "np.maximum(x @ W_in + b_in, 0)  # (..., C) -> (..., 4C)\n    return inner @ W_out + b_out",
+            "x @ W_in + b_in\n    return np.maximum(inner @ W_out + b_out, 0)",
+        ),
+        Mistake(
+            "the ReLU comes first: the wide layer comes before it",
+            "np.maximum(x @ W_in + b_in, 0)",
+            "np.maximum(x, 0) @ W_in + b_in",
+        ),
+        Mistake("`b_in` is added before the ReLU", "x @ W_in + b_in, 0)", "x @ W_in, 0) + b_in"),
+        Mistake("the residual path is added by the block, not by the MLP", "return inner", "return x + inner"),
+    ),
+)
+def mlp(x, W_in, b_in, W_out, b_out):
+    """Return relu(x W_in + b_in) W_out + b_out: (..., C) -> (..., 4C) -> (..., C)."""
+    inner = np.maximum(x @ W_in + b_in, 0)  # (..., C) -> (..., 4C)
+    return inner @ W_out + b_out
+
+
+detector = question(
+    "08.4",
+    "One detector",
+    minutes=5,
+    difficulty="easy",
+    hints=(
+        "The dot product of pattern and word, plus the bias: for the first word 3 - 1 + 0 - 1.",
+        "What is below zero becomes zero.",
+    ),
+    next_thought="Which words activate this unit? What does the minus in its pattern do, and what does the bias do?",
+    value=[1, 0, 0],
+    answer="[1, 0, 0]: the sums are 1, -3 and 0, and ReLU turns the -3 into 0.",
+    mistakes=(
+        Mistake("what is below zero becomes zero: the ReLU is missing", value=[1, -3, 0]),
+        Mistake("the bias is missing: subtract 1 before the ReLU", value=[2, 0, 1]),
+        Mistake("the bias is -1: subtract 1, do not add it", value=[3, 0, 2]),
+        Mistake("the minus of the pattern is missing: the second number is subtracted", value=[3, 3, 2]),
+        Mistake("the bias comes before the ReLU: 2 - 1 = 1, and -2 - 1 becomes 0", value=[1, -1, 0]),
     ),
 )

@@ -4,9 +4,9 @@ import re
 import sys
 from html import escape
 
-from .judge import NOT_ATTEMPTED, NOT_YET, RIGHT
+from .exercise import NOT_ATTEMPTED, NOT_YET, RIGHT
 
-# A sign and a colour each, and always the words: nobody needs to tell the colours apart.
+# A sign and a colour each, and always the words: the colours never carry the meaning alone.
 _LOOK = {RIGHT: ("✓", "#009e73"), NOT_YET: ("✗", "#d55e00"), NOT_ATTEMPTED: ("…", "#7f7f7f")}
 
 
@@ -24,7 +24,7 @@ class Page:
 
 
 def show(page):
-    """Show the page where we are: in a notebook as HTML, elsewhere as text."""
+    """Show the page: in a notebook as HTML, elsewhere as text."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         print(page)
@@ -35,7 +35,7 @@ def show(page):
 
 
 def verdict_page(exercise, verdict):
-    """What a check says. The box is a live region (role=status): a screen reader says it without a change of focus."""
+    """Return what a check says. The box is a live region (role=status), read aloud without a change of focus."""
     title = f"{exercise.id} {exercise.title}"
     lines = []
     if verdict.state == RIGHT:
@@ -60,20 +60,20 @@ def verdict_page(exercise, verdict):
 
 
 def note_page(text):
-    """A sentence or two."""
+    """Return a page of a sentence or two."""
     rows = "".join(f"<div>{_marked(line)}</div>" for line in text.splitlines())
     return Page(text, f'<div role="status" style="padding:.2em .8em;margin:.3em 0">{rows}</div>')
 
 
 def folded_page(title, body, code=True):
-    """A text or listing behind a summary that opens by click, Enter or space."""
+    """Return a text or listing folded under a summary that opens by click, Enter or space."""
     inner = f"<pre><code>{escape(body)}</code></pre>" if code else f"<p>{escape(body)}</p>"
     html = f'<details style="margin:.3em 0"><summary>{escape(title)}</summary>{inner}</details>'
     return Page(f"{title}\n\n{body}", html)
 
 
 def table_page(caption, heads, rows):
-    """A table with a caption; the first cell of each row names the row."""
+    """Return a table with a caption; the first cell of each row names the row."""
     widths = [max(len(str(row[i])) for row in [heads, *rows]) for i in range(len(heads))]
     lines = [
         "  ".join(str(cell).ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]
@@ -93,12 +93,12 @@ def table_page(caption, heads, rows):
 
 
 def _marked(text):
-    """As HTML, with `code` in a listing's letters."""
+    """Return the text as HTML, with `code` in monospace."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _sentence(text):
-    """With a capital letter, and a full stop where no other mark ends it. A name like token.table keeps its letters."""
+    """Return the text with a capital letter (but token.weight) and a full stop unless another mark ends it."""
     if not text:
         return text
     text = text.rstrip(".")

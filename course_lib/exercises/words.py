@@ -4,12 +4,12 @@ import numpy as np
 
 
 def plain(value):
-    """A tensor of either track as its array; anything else as it is."""
+    """Return a tensor of either track as its array; anything else as it is."""
     return value.detach().numpy() if hasattr(value, "detach") else value
 
 
 def kind(value):
-    """The kind of a value, with its article."""
+    """Return the kind of a value, with its article."""
     if value is None:
         return "None"
     module = type(value).__module__.split(".")[0]
@@ -18,19 +18,19 @@ def kind(value):
 
 
 def number(value, digits=4):
-    """A number short enough to read: True, 3, 0.25, 1.234e-05."""
+    """Format a number, short enough to read: True, 3, 0.25, 1.234e-05."""
     value = value.item() if hasattr(value, "item") else value
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def two_numbers(one, other):
-    """Two different numbers in words that differ: with as many digits as that takes."""
+    """Format two different numbers with enough digits to tell them apart."""
     pairs = ((number(one, digits), number(other, digits)) for digits in (4, 6, 8, 10, 12, 17))
     return next((pair for pair in pairs if pair[0] != pair[1]), (number(one), number(other)))
 
 
 def brief(name, value):
-    """An argument of a case in a few words: its value if small, else its shape."""
+    """Describe an argument of a case in a few words: its value if small, else its shape."""
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
         return f"{name} of shapes {', '.join(str(tuple(v.shape)) for v in value)}"
     if getattr(value, "ndim", 0) == 0:
@@ -42,7 +42,7 @@ def brief(name, value):
 
 
 def float_input(names, case):
-    """What a learner writes for the first input with floats: its name, or ``name[0]`` for a list of arrays."""
+    """Return what a learner writes for the first input with floats: its name, or ``name[0]`` for a list of arrays."""
     for name, value in zip(names, case):
         several = isinstance(value, (list, tuple)) and len(value) > 0
         if getattr(value[0] if several else value, "dtype", np.dtype(int)).kind == "f":

@@ -1,8 +1,8 @@
 """The encoder–decoder Transformer as idiomatic PyTorch: compare ``course_lib/torch_track/encoder_decoder.py``.
 
-The parts are named alike, so the two forms can exchange weights: ``load_raw(model, raw.state())`` and back with
-``raw.load_state(raw_state(model))``. What nn.Module gives for nothing: parameters found by assignment, buffers that
-move with the model, train and eval, state_dict. Dropout draws from PyTorch's own generator here.
+The parts are named as in the raw track, so that ``weights.py`` can copy weights from one form to the other. nn.Module
+gives for free: parameters found by assignment, buffers that move with the model, train and eval modes, state_dict.
+Dropout draws from PyTorch's own generator here.
 """
 
 import math
@@ -11,14 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ..positions import sinusoidal_positions
-from .weights import load_raw, raw_state
-
-__all__ = ["Transformer", "load_raw", "raw_state"]
+from ..common.positions import sinusoidal_positions
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention whose query, key and value may come from different places: (B, T, C), (B, S, C) -> (B, T, C)."""
+    """Attention with a separate source of keys and values: query (B, T, C), key and value (B, S, C) -> (B, T, C)."""
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -33,33 +30,33 @@ class MultiHeadAttention(nn.Module):
             layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
             for layer, x in ((self.query, query), (self.key, key), (self.value, value))
         )
-        dropout = self.dropout if self.training else 0.0  # the function knows no train and eval
+        dropout = self.dropout if self.training else 0.0  # unlike a layer, the function does not know the mode
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=allow, dropout_p=dropout)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
 
 class FeedForward(nn.Module):
-    """Each position by itself: (..., C) -> (..., inner) -> (..., C)."""
+    """Two linear layers with ReLU and dropout between them: (..., C) -> (..., inner) -> (..., C)."""
 
     def __init__(self, width, inner, dropout):
         super().__init__()
-        self.inner = nn.Linear(width, inner)
-        self.outer = nn.Linear(inner, width)
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
-        return self.outer(self.dropout(F.relu(self.inner(x))))
+        return self.down(self.dropout(F.relu(self.up(x))))
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and a feed-forward, post-norm: (B, S, C) -> (B, S, C)."""
+    """Self-attention and a feed-forward layer, post-norm: (B, S, C) -> (B, S, C)."""
 
     def __init__(self, config):
         super().__init__()
         C = config.width
         self.attention = MultiHeadAttention(C, config.heads, config.dropout)
         self.attention_norm = nn.LayerNorm(C)
-        self.feed_forward = FeedForward(C, config.inner, config.dropout)
+        self.feed_forward = FeedForward(C, config.d_ff, config.dropout)
         self.feed_forward_norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -69,7 +66,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention and a feed-forward, post-norm: (B, T, C), (B, S, C) -> (B, T, C)."""
+    """Causal self-attention, cross-attention and feed-forward, post-norm: (B, T, C), memory (B, S, C) -> (B, T, C)."""
 
     def __init__(self, config):
         super().__init__()
@@ -78,7 +75,7 @@ class DecoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(C)
         self.cross = MultiHeadAttention(C, config.heads, config.dropout)
         self.cross_norm = nn.LayerNorm(C)
-        self.feed_forward = FeedForward(C, config.inner, config.dropout)
+        self.feed_forward = FeedForward(C, config.d_ff, config.dropout)
         self.feed_forward_norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -89,12 +86,16 @@ class DecoderLayer(nn.Module):
 
 
 class PositionedEmbedding(nn.Module):
-    """ids (B, T) -> ``token(ids) · √C + positions`` (B, T, C). The positions are a buffer: moved, but not trained."""
+    """The input layer, ``token(ids) · √C + positions``: ids (B, T) -> (B, T, C).
+
+    The positions are a buffer: moved with the model, but not trained. Raises ValueError for a window that is empty or
+    longer than the context.
+    """
 
     def __init__(self, size, config):
         super().__init__()
         self.token = nn.Embedding(size, config.width)
-        table = sinusoidal_positions(config.maximum, config.width, config.dtype)
+        table = sinusoidal_positions(config.context_length, config.width, config.dtype)
         self.register_buffer("positions", torch.from_numpy(table), persistent=False)  # computed, so not stored
         self.scale = math.sqrt(config.width)
 
@@ -105,11 +106,11 @@ class PositionedEmbedding(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Source ids (B, S) -> memory (B, S, C)."""
+    """The encoder: source ids (B, S) -> memory (B, S, C)."""
 
     def __init__(self, config):
         super().__init__()
-        self.embedding = PositionedEmbedding(config.source_size, config)
+        self.embedding = PositionedEmbedding(config.source_vocab_size, config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
 
     def forward(self, source, allow=None):
@@ -121,11 +122,11 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Target ids (B, T) and memory (B, S, C) -> (B, T, C)."""
+    """The decoder without its head: target ids (B, T) and memory (B, S, C) -> (B, T, C)."""
 
     def __init__(self, config):
         super().__init__()
-        self.embedding = PositionedEmbedding(config.target_size, config)
+        self.embedding = PositionedEmbedding(config.target_vocab_size, config)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
 
     def forward(self, target, memory, allow=None, memory_allow=None):
@@ -141,17 +142,17 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Source ids (B, S) and target ids (B, T), tensors -> logits (B, T, V). ``config`` is a TransformerConfig.
+    """The encoder–decoder Transformer: tensors of source ids (B, S) and target ids (B, T) -> logits (B, T, V).
 
-    The masks (B, S) and (B, T) are boolean, True = a real token. Weights start as PyTorch starts them; load those of
-    the raw track with ``load_raw``.
+    ``config`` is a TransformerConfig. The masks (B, S) and (B, T) are boolean, True = a real token. The initial weights
+    are PyTorch's defaults; ``load_raw`` loads those of a raw model.
     """
 
     def __init__(self, config):
         super().__init__()
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.head = nn.Linear(config.width, config.target_size)
+        self.head = nn.Linear(config.width, config.target_vocab_size)
         self.to(getattr(torch, config.dtype))
 
     def forward(self, source, target, source_allow=None, target_allow=None):

@@ -1,17 +1,20 @@
 """The GPT of the course as idiomatic PyTorch: compare ``course_lib/torch_track/models.py``.
 
-The parts are named as in the raw track, so the two forms exchange weights and checkpoints: ``load_raw(model,
-raw.state())`` and back with ``raw.load_state(raw_state(model))``. Dropout draws from PyTorch's own generator here.
-Letters: B batch, T time, C channels, H heads, D head size, V vocabulary.
+The parts are named as in the raw track, so that ``weights.py`` can copy weights from one form to the other. Dropout
+draws from PyTorch's own generator here. Letters: B batch, T time, C channels, H heads, D head size, V vocabulary.
 """
+
+from functools import partial
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .weights import load_raw, raw_state
+from ..torch_track import functional as raw
+from .today import GroupedQueryAttention, SwiGLU, norm_layer
 
-__all__ = ["GPT", "load_raw", "raw_state"]
+# those of the raw track, but PyTorch's own function, a single operation, for the ones it has
+ACTIVATIONS = {**raw.ACTIVATIONS, "relu": F.relu, "gelu": partial(F.gelu, approximate="tanh")}
 
 
 class SelfAttention(nn.Module):
@@ -31,30 +34,31 @@ class SelfAttention(nn.Module):
             layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
             for layer in (self.query, self.key, self.value)
         )
-        dropout = self.dropout if self.training else 0.0  # the function knows no train and eval
+        dropout = self.dropout if self.training else 0.0  # unlike a layer, the function does not know the mode
         context = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
 
 class MLP(nn.Module):
-    """Two layers with a bend between: (..., C) -> (..., 4C) -> (..., C)."""
+    """Two linear layers with a nonlinearity between them: (..., C) -> (..., 4C) -> (..., C)."""
 
-    def __init__(self, config):
+    def __init__(self, width, activation="gelu", d_ff=None, bias=True):
         super().__init__()
-        self.inner = nn.Linear(config.width, 4 * config.width)
-        self.outer = nn.Linear(4 * config.width, config.width)
-        self.activation = nn.ReLU() if config.activation == "relu" else nn.GELU(approximate="tanh")
+        d_ff = 4 * width if d_ff is None else d_ff
+        self.up = nn.Linear(width, d_ff, bias)
+        self.down = nn.Linear(d_ff, width, bias)
+        self.activation = ACTIVATIONS[activation]
 
     def forward(self, x):
-        return self.outer(self.activation(self.inner(x)))
+        return self.down(self.activation(self.up(x)))
 
 
 class Residual(nn.Module):
-    """``x + dropout(layer(norm(x)))``: the pre-norm way around a layer."""
+    """A layer with pre-norm and a residual path: ``x + dropout(layer(norm(x)))``."""
 
     def __init__(self, layer, config):
         super().__init__()
-        self.norm = nn.LayerNorm(config.width)
+        self.norm = norm_layer(config)
         self.layer = layer
         self.dropout = nn.Dropout(config.dropout)
 
@@ -63,44 +67,52 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Look around, then think: (B, T, C) -> (B, T, C)."""
+    """Attention, then an MLP, each on the residual path: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config):
         super().__init__()
-        self.attention = Residual(SelfAttention(config), config)
-        self.mlp = Residual(MLP(config), config)
+        attention = SelfAttention if config.plain_attention else GroupedQueryAttention
+        C, d_ff, bias = config.width, config.hidden_units, config.bias
+        gated = config.activation == "swiglu"
+        mlp = SwiGLU(C, d_ff, bias) if gated else MLP(C, config.activation, d_ff, bias)
+        self.attention = Residual(attention(config), config)
+        self.mlp = Residual(mlp, config)
 
     def forward(self, x):
         return self.mlp(self.attention(x))
 
 
 class GPT(nn.Module):
-    """The decoder-only Transformer: ids (B, T) and targets (B, T), tensors -> (logits (B, T, V), loss or None).
+    """The decoder-only Transformer: tensors ids (B, T) and targets (B, T) -> (logits (B, T, V), loss or None).
 
-    ``config`` is a GPTConfig; ValueError unless it is causal and pre-norm, with positions and an MLP. Weights start as
-    PyTorch starts them; load those of a raw model with ``load_raw``.
+    ``config`` is a GPTConfig. The initial weights are PyTorch's defaults; ``load_raw`` loads those of a raw model.
+    Raises ValueError unless the config is causal and pre-norm, with positions and an MLP, and for a window that is
+    empty or longer than the context.
     """
 
     def __init__(self, config):
         super().__init__()
-        if (config.wiring, config.causal, config.positions) != ("pre", True, True) or config.activation == "none":
-            raise ValueError(f"this form is causal and pre-norm, with positions and an MLP; asked was {config}")
-        V, C = config.vocabulary_size, config.width
-        self.config, self.vocabulary_size, self.context = config, V, config.context
+        pre_norm = config.norm == "pre" and config.residual
+        if not (pre_norm and config.causal and config.positions and config.activation != "none"):
+            raise ValueError(f"this form is causal and pre-norm, with positions and an MLP, not {config}")
+        V, C = config.vocab_size, config.width
+        self.config, self.vocab_size, self.context_length = config, V, config.context_length
         self.token = nn.Embedding(V, C)
-        self.position = nn.Embedding(config.context, C)
+        self.position = None if config.rotary else nn.Embedding(config.context_length, C)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(C)
-        self.head = None if config.tied else nn.Linear(C, V)
+        self.norm = norm_layer(config)
+        self.head = None if config.tied else nn.Linear(C, V, config.bias)
         self.to(getattr(torch, config.dtype))
 
     def forward(self, ids, targets=None):
         T = ids.shape[1]
-        if not 1 <= T <= self.context:
-            raise ValueError(f"a window of {T} tokens: the model takes 1 to {self.context} (its context)")
-        places = torch.arange(T, device=ids.device)  # where the ids are, the places must be too
-        x = self.dropout(self.token(ids) + self.position(places))  # (B, T) -> (B, T, C)
+        if not 1 <= T <= self.context_length:
+            raise ValueError(f"a window of {T} tokens: the model takes 1 to {self.context_length} (its context)")
+        x = self.token(ids)  # (B, T) -> (B, T, C)
+        if self.position is not None:
+            x = x + self.position(torch.arange(T, device=ids.device))
+        x = self.dropout(x)
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)

@@ -1,7 +1,7 @@
-"""What lets ``course_lib.training.train`` train an nn.Module: the same loop, on any device, in mixed precision.
+"""Adapters that let ``course_lib.training.train`` train an nn.Module, on any device, also in mixed precision.
 
 model = OnDevice(GPT(config), device="cuda", mixed=True)
-train(model, AdamW(model, rate=1e-3), batches, steps=100)
+train(model, AdamW(model, lr=1e-3), batches, steps=100)
 """
 
 from contextlib import contextmanager, nullcontext
@@ -16,19 +16,13 @@ from .weights import pairs, raw_state
 DEVICES = ("cpu", "cuda", "mps")
 
 
-def best_device():
-    """The name of the fastest device here: "cuda" (a GPU of NVIDIA or AMD), "mps" (Apple's), or "cpu"."""
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
 class OnDevice(nn.Module):
-    """``model`` on ``device``; batches come as NumPy arrays (B, T) and follow it: -> (logits (B, T, V), loss or None).
+    """A model on a device: ids and targets as NumPy arrays (B, T) -> (logits (B, T, V), loss or None).
 
-    mixed: matrix products in bfloat16, half the memory and on GPUs several times the speed. Weights, their gradients
-    and the loss stay float32 (torch.autocast), and bfloat16 has float32's range of exponents, so the loss needs no
-    scaling as with float16 (Micikevicius et al. 2018). Raises ValueError for another device.
+    ``mixed`` computes matrix products in bfloat16: half the memory, and on GPUs several times the speed. Weights, their
+    gradients and the loss stay float32 (torch.autocast). bfloat16 has float32's range of exponents, so the loss needs
+    no scaling, unlike with float16 (Micikevicius et al. 2018). Raises ValueError for a device other than "cpu", "cuda"
+    and "mps".
     """
 
     def __init__(self, model, device="cpu", mixed=False):
@@ -44,7 +38,7 @@ class OnDevice(nn.Module):
 
     @contextmanager
     def evaluating(self):
-        """``with model.evaluating():`` dropout off, no graph; afterwards each mode is as it was."""
+        """Turn dropout and the graph off inside ``with model.evaluating():``; every mode is restored on exit."""
         modes = [(module, module.training) for module in self.modules()]
         try:
             with torch.no_grad():
@@ -55,13 +49,13 @@ class OnDevice(nn.Module):
 
 
 class AdamW:
-    """torch.optim.AdamW with the face of the course's optimisers; only matrices decay. ``model`` is an nn.Module.
+    """torch.optim.AdamW with the interface of the course's optimisers, for an nn.Module; only matrices decay.
 
-    ``state`` has the form of the course's AdamW: one vector in the raw track's order and orientation, the matrices
-    first. So a checkpoint goes from one form to the other and training goes on.
+    ``state_dict()`` has the form of the course's AdamW: vectors in the raw track's order and orientation, the matrices
+    first. So a run can be saved in one form and resumed in the other.
     """
 
-    def __init__(self, model, rate, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.01):
+    def __init__(self, model, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         named = dict(model.named_parameters())
         ordered = [(named[name], turned) for name, _, turned in pairs(model)]
         matrices, others = ([pair for pair in ordered if (pair[0].ndim >= 2) == yes] for yes in (True, False))
@@ -69,33 +63,33 @@ class AdamW:
         self.parameters = [p for p, _ in self._ordered]
         self.decayed = sum(p.numel() for p, _ in matrices)
         groups = [{"params": [p for p, _ in matrices]}, {"params": [p for p, _ in others], "weight_decay": 0.0}]
-        self.inside = torch.optim.AdamW(groups, rate, betas, epsilon, weight_decay)
+        self.inside = torch.optim.AdamW(groups, lr, betas, eps, weight_decay)
 
     @property
-    def rate(self):
-        """The learning rate."""
+    def lr(self):
+        """The learning rate, the same for all parameters."""
         return self.inside.param_groups[0]["lr"]
 
-    @rate.setter
-    def rate(self, value):
+    @lr.setter
+    def lr(self, value):
         for group in self.inside.param_groups:
             group["lr"] = value
 
     def zero_grad(self):
-        """Forget the gradients."""
+        """Clear the gradients."""
         self.inside.zero_grad()
 
     def step(self):
-        """Move every parameter once."""
+        """Update every parameter once."""
         self.inside.step()
 
-    def clip_grad_norm(self, max_norm):
-        """Scale the whole gradient down to ``max_norm`` if it is longer; returns the norm before."""
-        # nn.utils.clip_grad_norm_ does it too, but adds 1e-6 to the norm
-        return optim.clip_grad_norm(self.parameters, max_norm)
+    def clip_grad_norm_(self, max_norm):
+        """Scale the whole gradient down to ``max_norm`` if it is longer; return its norm before that."""
+        # nn.utils.clip_grad_norm_ adds 1e-6 to the norm
+        return optim.clip_grad_norm_(self.parameters, max_norm)
 
-    def state(self):
-        """What a later run needs to go on, as the course's AdamW gives it."""
+    def state_dict(self):
+        """Return everything needed to resume training, in the form of the course's AdamW."""
         kept = [self.inside.state.get(p) for p in self.parameters]
         means = {}
         for ours, theirs in (("mean", "exp_avg"), ("square", "exp_avg_sq")):
@@ -103,15 +97,15 @@ class AdamW:
             turned = (piece.T if t else piece for piece, (_, t) in zip(pieces, self._ordered))
             means[ours] = np.concatenate([piece.detach().cpu().numpy().reshape(-1) for piece in turned])
         steps = 0 if kept[0] is None else int(kept[0]["step"])
-        return {**means, "steps": steps, "rate": float(self.rate), "decayed": self.decayed}
+        return {**means, "steps": steps, "lr": float(self.lr), "decayed": self.decayed}
 
-    def load_state(self, state):
-        """Go on from ``state``, of this class or of a raw track. Raises ValueError for one of another model."""
+    def load_state_dict(self, state):
+        """Continue from ``state``, of this class or a raw track's AdamW. Raises ValueError for another model's."""
         size = sum(p.numel() for p in self.parameters)
         if np.size(state["mean"]) != size or state["decayed"] != self.decayed:
             raise ValueError(
-                f"this state is for {np.size(state['mean'])} numbers of which {state['decayed']} decay,"
-                f" the model has {size} and {self.decayed}"
+                f"this state is for {np.size(state['mean'])} parameters of which {state['decayed']} decay,"
+                f" not for {size} and {self.decayed}"
             )
         start = 0
         for p, turned in self._ordered:
@@ -120,15 +114,15 @@ class AdamW:
                 piece = torch.tensor(state[ours][start:end], dtype=p.dtype).view(p.T.shape if turned else p.shape)
                 kept[theirs] = (piece.T if turned else piece).contiguous().to(p.device)
             self.inside.state[p], start = kept, end
-        self.rate = float(state["rate"])
+        self.lr = float(state["lr"])
 
 
 def as_raw(model, optimizer=None):
-    """A GPT of this package and its AdamW as those of the raw track: (model, optimizer or None), for a checkpoint."""
+    """Return a GPT of this package and its AdamW as the raw track's, for a checkpoint: (model, optimizer or None)."""
     raw = models.GPT(model.config)
-    raw.load_state(raw_state(model))
+    raw.load_state_dict(raw_state(model))
     if optimizer is None:
         return raw, None
-    copy = optim.AdamW(raw.parameters(), optimizer.rate)
-    copy.load_state(optimizer.state())
+    copy = optim.AdamW(raw.parameters(), optimizer.lr)
+    copy.load_state_dict(optimizer.state_dict())
     return raw, copy

@@ -1,25 +1,28 @@
-"""The same weights in both forms: from a raw track's names and shapes to those of torch.nn, and back."""
+"""The same weights in both forms, raw and nn.Module.
+
+model = load_raw(GPT(config), raw.state_dict())
+raw.load_state_dict(raw_state(model))
+"""
 
 import torch
 from torch import nn
 
-_NAMES = {nn.Embedding: {"weight": "table"}, nn.LayerNorm: {"weight": "gain"}}
-_BARE = {"position.table": "position"}  # in the raw GPT this table is a parameter of the model itself
+_BARE = {"position.weight": "position"}  # a bare parameter in the raw GPT
 
 
 def pairs(model):
-    """(name here, name in the raw track, whether the matrix is stored transposed) of every parameter, in order."""
+    """Yield (name here, name in the raw track, is it stored transposed?) of every parameter, in order."""
     for path, module in model.named_modules():
         for name, _ in module.named_parameters(recurse=False):
-            raw = f"{path}.{_NAMES.get(type(module), {}).get(name, name)}"
+            full = f"{path}.{name}"
             # nn.Linear keeps (fan_out, fan_in) and computes x Wᵀ
-            yield f"{path}.{name}", _BARE.get(raw, raw), isinstance(module, nn.Linear) and name == "weight"
+            yield full, _BARE.get(full, full), isinstance(module, nn.Linear) and name == "weight"
 
 
 def load_raw(model, state):
-    """Copy the weights of the raw model of either track, ``raw.state()``, into ``model``, and return it.
+    """Copy the weights of a raw model of either track, ``raw.state_dict()``, into ``model`` and return it.
 
-    Raises ValueError that names what is missing, unknown or of another shape.
+    Raises ValueError that names what is missing, unknown or of a different shape.
     """
     mine = {name: (raw, turned) for name, raw, turned in pairs(model)}
     missing = [raw for raw, _ in mine.values() if raw not in state]
@@ -35,7 +38,7 @@ def load_raw(model, state):
 
 
 def raw_state(model):
-    """The weights of ``model`` under the raw track's names and shapes: a dict of NumPy arrays for ``load_state``."""
+    """Return the weights of ``model`` under the raw track's names and shapes: a dict for ``load_state_dict``."""
     values = model.state_dict()
     return {
         raw: (values[name].T if turned else values[name]).cpu().numpy().copy() for name, raw, turned in pairs(model)

@@ -1,8 +1,10 @@
-"""Track one: a GPT on NumPy alone, with an autograd of its own.
+"""Track one: a GPT on NumPy alone, with an autograd of its own. Every file has a twin in ``course_lib.torch_track``.
 
-Every file here has a twin of the same name in ``course_lib.torch_track``.
+It imports only ``common``, never torch or the other track.
 """
 
+from ..common.config import FirstGPTConfig, GPTConfig, TransformerConfig
+from ..common.initializer import Initializer
 from .cache import KeyValueCache
 from .encoder_decoder import MultiHeadAttention, TeacherForcing, Transformer
 from .functional import (
@@ -18,16 +20,26 @@ from .functional import (
     log_softmax,
     merge_heads,
     relu,
+    repeat_interleave,
+    rms_norm,
+    rotary,
+    silu,
     softmax,
     split_heads,
+    window_mask,
 )
 from .models import GPT, Bigram, FirstGPT
 from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention, Sequential, SimpleAttention
 from .muon import Muon
-from .optim import SGD, AdamW, clip_grad_norm
-from .tensor import Parameter, Tensor, concatenate, from_numpy, no_grad
+from .optim import SGD, AdamW, clip_grad_norm_
+from .tensor import Parameter, Tensor, concatenate, from_numpy, no_grad, where
+from .today import GroupedQueryAttention, RMSNorm, SwiGLU
 
 __all__ = [
+    "Initializer",
+    "TransformerConfig",
+    "GPTConfig",
+    "FirstGPTConfig",
     "GPT",
     "MLP",
     "SGD",
@@ -36,6 +48,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "FirstGPT",
+    "GroupedQueryAttention",
     "KeyValueCache",
     "LayerNorm",
     "Linear",
@@ -43,15 +56,17 @@ __all__ = [
     "MultiHeadAttention",
     "Muon",
     "Parameter",
+    "RMSNorm",
     "SelfAttention",
     "Sequential",
     "SimpleAttention",
+    "SwiGLU",
     "TeacherForcing",
     "Tensor",
     "Transformer",
     "attention",
     "causal_mask",
-    "clip_grad_norm",
+    "clip_grad_norm_",
     "concatenate",
     "cross_entropy",
     "dropout",
@@ -65,6 +80,12 @@ __all__ = [
     "merge_heads",
     "no_grad",
     "relu",
+    "repeat_interleave",
+    "rms_norm",
+    "rotary",
+    "silu",
     "softmax",
     "split_heads",
+    "where",
+    "window_mask",
 ]

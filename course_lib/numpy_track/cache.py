@@ -1,7 +1,7 @@
 """The key/value cache of a GPT: what attention has computed for earlier positions, kept for the next token.
 
-Nobody looks forward in a causal model, so a new token changes nothing before it, and the keys and values of those
-positions stay as they are. This file reads the same in both tracks.
+No position of a causal model attends to a later one, so a new token changes nothing before it, and the keys and values
+of earlier positions stay as they are. This file reads the same in both tracks.
 Letters: B batch, T context, t new tokens, S tokens so far, H heads, D head size, L layers.
 """
 
@@ -13,10 +13,13 @@ _HOW = "call the model inside `with model.evaluating():`"
 
 
 class KeyValueCache:
-    """Keys and values of the first ``length`` positions, of each layer: two arrays (L, B, H, T, D).
+    """Keys and values of the last ``length`` positions in each layer: two arrays (L, B, H, T, D).
 
-    They have the size of the whole context from the start, 2 L B T C numbers, so that a step writes its own rows and
-    copies nothing else. A GPT makes it with ``model.new_cache()`` and fills it in ``model(ids, cache=cache)``.
+    They have the size of the whole context from the start, 2 L B T C elements, so that a step writes its own rows and
+    copies nothing else. ``model.new_cache()`` makes one, ``model(ids, cache=cache)`` fills it.
+    With grouped queries H counts the heads of key and value. With rotary positions and a window the cache ``rolls``:
+    full, it drops all but the last window - 1 positions, which are the only ones that the next token sees, and goes on
+    as if the context had no end. ``position`` counts all tokens so far, ``length`` those that are kept.
     Raises ValueError for a model that is not causal, or a batch below 1.
     """
 
@@ -28,36 +31,61 @@ class KeyValueCache:
             )
         if batch < 1:
             raise ValueError(f"a cache is for a batch of 1 or more, not {batch}")
-        shape = (config.layers, batch, config.heads, config.context, config.width // config.heads)
-        self.config, self.batch, self.length = config, batch, 0
+        shape = (config.layers, batch, config.key_value_heads, config.context_length, config.head_size)
+        self.config, self.batch, self.length, self.dropped = config, batch, 0, 0
+        self.rolls = config.rotary and config.window is not None and config.window <= config.context_length
         self.keys, self.values = np.zeros(shape, config.dtype), np.zeros(shape, config.dtype)
 
+    def __repr__(self):
+        of = f"{self.length} of {self.config.context_length} positions"
+        return f"KeyValueCache: {of}, {self.config.layers} layers, batch of {self.batch}"
+
+    @property
+    def position(self):
+        """Return the number of tokens so far: the position of the next one."""
+        return self.dropped + self.length
+
+    @property
+    def room(self):
+        """Return how many tokens may come next."""
+        free = self.config.context_length - self.length
+        return self.config.context_length - self.config.window + 1 if self.rolls and not free else free
+
     def admit(self, model, ids, targets=None):
-        """How many tokens came before ``ids`` (B, t), if these may follow them; ValueError if not."""
+        """Return the number of tokens kept before ``ids`` (B, t); raise ValueError if ``ids`` cannot follow them."""
         (batch, new), dropout = ids.shape, model.dropout.p if model.training else 0
         if model.config != self.config:
             raise ValueError(f"this cache is for another model: {self.config}, not {model.config}")
         if targets is not None:
-            raise ValueError("a cache is for generating: it takes no targets")
+            raise ValueError("a cache is for generation: it takes no targets")
         if dropout:
-            raise ValueError(f"a cache keeps what dropout {dropout} has changed by chance: {_HOW}")
+            raise ValueError(f"a cache would keep the random changes of dropout {dropout}: {_HOW}")
         if batch != self.batch:
             raise ValueError(f"this cache is for a batch of {self.batch}; these ids are a batch of {batch}")
-        if self.length + new > self.config.context:
+        if self.rolls and self.length + new > self.config.context_length:
+            self._drop()
+        if self.length + new > self.config.context_length:
             raise ValueError(
                 f"the cache holds {self.length} tokens, and {new} more do not fit in the context of"
-                f" {self.config.context}"
+                f" {self.config.context_length}"
             )
         return self.length
 
-    def extend(self, layer, keys, values):
-        """Write keys and values (B, H, t, D) of new positions behind the old ones; returns those of all (B, H, S, D).
+    def _drop(self):
+        """Forget the positions that no new token sees: its window holds itself and window - 1 more."""
+        kept = min(self.length, self.config.window - 1)
+        for array in (self.keys, self.values):
+            array[:, :, :, :kept] = array[:, :, :, self.length - kept : self.length].copy()
+        self.dropped, self.length = self.position - kept, kept
 
-        The model counts the new positions when they have been through all layers, so a call that fails half-way leaves
-        no trace. Raises ValueError where a graph is recorded: it would end here.
+    def extend(self, layer, keys, values):
+        """Append the keys and values (B, H, t, D) of new positions; return those of all positions (B, H, S, D).
+
+        The model counts the new positions once they have passed all layers, so a call that fails halfway leaves no
+        trace. Raises ValueError if a graph is being recorded: it would end here.
         """
         if keys.requires_grad or values.requires_grad:
-            raise ValueError(f"a cache keeps numbers without a graph, and one is recorded: {_HOW}")
+            raise ValueError(f"a cache keeps arrays without a graph, but one is being recorded: {_HOW}")
         end = self.length + keys.shape[2]
         self.keys[layer, :, :, self.length : end] = keys.numpy()
         self.values[layer, :, :, self.length : end] = values.numpy()

@@ -1,22 +1,27 @@
-"""The functions that a GPT is made of, each with its own derived backward.
+"""The functions that a GPT is made of, each with a backward derived by hand.
 
+Names, order and defaults are torch.nn.functional's, but for ``axis`` (PyTorch: dim) and where a docstring says so.
 Every function works on the last axis, so (T, C), (B, T, C) and (B, H, T, D) all fit. Letters: B batch, T time,
 C channels, H heads, D head size, V vocabulary.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
-from ..inputs import check_ids, check_targets, keep_mask
+from ..common.checks import check_ids, check_linear, check_mask, check_normalized_shape, check_targets
+from ..common.dropout import draw_dropout_mask
 from .tensor import tracked, unbroadcast
 
 
 def linear(x, weight, bias=None):
-    """``y = x @ weight + bias`` on the last axis: (..., fan_in) -> (..., fan_out).
+    """Return ``x @ weight + bias`` on the last axis: (..., fan_in) -> (..., fan_out).
 
-    ``weight`` is (fan_in, fan_out). Backward: dx = g wᵀ, dw = xᵀ g and db = Σ g, summed over all rows.
+    ``weight`` is (fan_in, fan_out), the transpose of PyTorch's; raises ValueError if it does not fit.
+    Backward: dx = g wᵀ, dw = xᵀ g and db = Σ g, summed over all rows.
     """
+    check_linear(x.shape, weight.shape)
     rows = x.data.reshape(-1, x.shape[-1])  # (..., fan_in) -> (rows, fan_in): one large product
     out = rows @ weight.data
     if bias is not None:
@@ -33,21 +38,22 @@ def linear(x, weight, bias=None):
 
 
 def relu(x):
-    """``max(x, 0)``. Backward: the gradient passes where x > 0, and at 0 it is 0."""
+    """Return ``max(x, 0)``. Backward: the gradient passes where x > 0; at 0 it is 0."""
     return tracked(np.maximum(x.data, 0), (x,), lambda grad: (grad * (x.data > 0),))
 
 
-def gelu(x, approximate="tanh"):
-    """``x Φ(x)`` with Φ the normal distribution function (Hendrycks and Gimpel 2016).
+def gelu(x, approximate="none"):
+    """Return ``x Φ(x)``, Φ the distribution function of the standard normal (Hendrycks and Gimpel 2016).
 
     "tanh" is the approximation that GPT-2 uses, ``x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))``; "none" is exact, with
-    the error function, which NumPy lacks: it is called element by element, and slow. They differ by up to 5e-4.
+    the error function, which NumPy lacks: called element by element, it is slow. They differ by up to 5e-4.
+    Raises ValueError for any other ``approximate``.
     """
     if approximate == "tanh":
         return _gelu_tanh(x)
     if approximate != "none":
         raise ValueError(f"approximate must be 'tanh' or 'none', not {approximate!r}")
-    phi = 0.5 + 0.5 * _erf(x.data * math.sqrt(0.5))
+    phi = 0.5 + 0.5 * np.vectorize(math.erf, [x.dtype])(x.data * math.sqrt(0.5))
 
     def backward(grad):
         density = np.exp(-0.5 * x.data * x.data) * (1 / math.sqrt(2 * math.pi))
@@ -81,65 +87,95 @@ def _gelu_tanh(x):
     return tracked(out, (x,), backward)
 
 
-def _erf(array):
-    flat = [math.erf(value) for value in array.ravel().tolist()]
-    return np.array(flat, array.dtype).reshape(array.shape)
+# the choices of a config's ``activation``; "gelu" is PyTorch's gelu(approximate="tanh")
+ACTIVATIONS = {"relu": relu, "gelu": partial(gelu, approximate="tanh")}
 
 
-def softmax(x, axis=-1):
-    """``exp(x) / Σ exp(x)`` along ``axis``: positive numbers that sum to 1.
+def silu(x):
+    """Return ``x σ(x)``, σ(x) = 1 / (1 + exp(-x)), also called swish. Backward: dx = g (σ + x σ (1 - σ))."""
+    gate = 0.5 * (1 + np.tanh(0.5 * x.data))  # σ: exp(-x) could overflow, tanh cannot
+    return tracked(x.data * gate, (x,), lambda grad: (grad * gate * (1 + x.data * (1 - gate)),))
 
-    The maximum of each row is taken off first: the result is the same, and exp cannot overflow.
+
+def softmax(x, dim=-1):
+    """Return ``exp(x) / Σ exp(x)`` along the axis ``dim``: positive numbers that sum to 1.
+
+    The maximum of each row is subtracted first: the result is the same, and exp cannot overflow.
     Backward: dx = w (g - Σ g w), with w the result.
     """
-    exps = np.exp(x.data - x.data.max(axis=axis, keepdims=True))
-    weights = exps / exps.sum(axis=axis, keepdims=True)
+    exps = np.exp(x.data - x.data.max(axis=dim, keepdims=True))
+    weights = exps / exps.sum(axis=dim, keepdims=True)
 
     def backward(grad):
-        return (weights * (grad - (grad * weights).sum(axis=axis, keepdims=True)),)
+        return (weights * (grad - (grad * weights).sum(axis=dim, keepdims=True)),)
 
     return tracked(weights, (x,), backward)
 
 
-def log_softmax(x, axis=-1):
-    """``x - log Σ exp(x)`` along ``axis``. Backward: dx = g - softmax(x) Σ g."""
-    shifted = x.data - x.data.max(axis=axis, keepdims=True)
-    out = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+def log_softmax(x, dim=-1):
+    """Return ``x - log Σ exp(x)`` along the axis ``dim``. Backward: dx = g - softmax(x) Σ g."""
+    shifted = x.data - x.data.max(axis=dim, keepdims=True)
+    out = shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
 
     def backward(grad):
-        return (grad - np.exp(out) * grad.sum(axis=axis, keepdims=True),)
+        return (grad - np.exp(out) * grad.sum(axis=dim, keepdims=True),)
 
     return tracked(out, (x,), backward)
 
 
-def layer_norm(x, gain, bias, epsilon=1e-5):
-    """``(x - μ) / √(σ² + ε) · gain + bias``, μ and σ² (divided by C, not C - 1) over the last axis (Ba et al. 2016).
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    """Normalise the last axis: ``(x - μ) / √(σ² + ε) · weight + bias``, σ² divided by C, not C - 1 (Ba et al. 2016).
 
-    Backward, with n the normalised x and h = g · gain: dx = (h - mean(h) - n mean(h n)) / √(σ² + ε).
+    ``normalized_shape`` is (C,), the size of that axis, as in PyTorch. Raises ValueError for any other.
+    Backward, with n the normalised x and h = g · weight: dx = (h - mean(h) - n mean(h n)) / √(σ² + ε).
     """
+    check_normalized_shape(normalized_shape, x.shape)
     size = x.shape[-1]
     centred = x.data - np.add.reduce(x.data, axis=-1, keepdims=True) / size
     variance = np.einsum("...c,...c->...", centred, centred)[..., None] / size
-    scale = 1 / np.sqrt(variance + epsilon)
+    scale = 1 / np.sqrt(variance + eps)
     normed = centred * scale
 
     def backward(grad):
-        by_normed = grad * gain.data
+        by_normed = grad * weight.data
         mean = np.add.reduce(by_normed, axis=-1, keepdims=True) / size
         along = np.einsum("...c,...c->...", by_normed, normed)[..., None] / size
         rows = tuple(range(grad.ndim - 1))
         by_x = (by_normed - mean - normed * along) * scale
-        by_gain, by_bias = (grad * normed).sum(axis=rows), grad.sum(axis=rows)
-        return by_x, unbroadcast(by_gain, gain.shape), unbroadcast(by_bias, bias.shape)
+        by_weight, by_bias = (grad * normed).sum(axis=rows), grad.sum(axis=rows)
+        return by_x, unbroadcast(by_weight, weight.shape), unbroadcast(by_bias, bias.shape)
 
-    return tracked(normed * gain.data + bias.data, (x, gain, bias), backward)
+    return tracked(normed * weight.data + bias.data, (x, weight, bias), backward)
+
+
+def rms_norm(x, normalized_shape, weight, eps):
+    """Divide by the root of the mean square: ``x / √(mean(x²) + ε) · weight`` (Zhang and Sennrich 2019).
+
+    LayerNorm without mean and bias. ``normalized_shape`` is (C,), the size of the last axis, as in PyTorch. Raises
+    ValueError for any other.
+    Backward, with n = x s, s = (mean(x²) + ε)^(-1/2), and h = g · weight: s falls as x grows, ds/dx = -s³ x / C, so
+    dx = h s + (Σ h x) ds/dx = (h - n mean(h n)) s; that is LayerNorm's without the mean of h. dweight = Σ g n.
+    """
+    check_normalized_shape(normalized_shape, x.shape)
+    size = x.shape[-1]
+    scale = 1 / np.sqrt(np.einsum("...c,...c->...", x.data, x.data)[..., None] / size + eps)
+    normed = x.data * scale
+
+    def backward(grad):
+        by_normed = grad * weight.data
+        along = np.einsum("...c,...c->...", by_normed, normed)[..., None] / size
+        by_weight = (grad * normed).sum(axis=tuple(range(grad.ndim - 1)))
+        return (by_normed - normed * along) * scale, unbroadcast(by_weight, weight.shape)
+
+    return tracked(normed * weight.data, (x, weight), backward)
 
 
 def cross_entropy(logits, targets, ignore_index=-100):
-    """Mean of ``-log softmax(logits)[target]`` over all targets that are not ``ignore_index``; nats per token.
+    """Return the mean of ``-log softmax(logits)[target]`` over all targets but ``ignore_index``, in nats per token.
 
-    ``logits`` (..., V), ``targets`` (...) integers. Backward: (softmax - onehot) / n, n the number of kept targets.
-    Raises IndexError for a target outside 0 ... V - 1, ValueError when all targets are ignored.
+    ``logits`` (..., V), ``targets`` (...) integers: the classes are on the last axis (PyTorch: on axis 1).
+    Backward: (softmax - onehot) / n, n the number of targets that count. Raises IndexError for a target outside
+    0 ... V - 1, ValueError if all targets are ignored or the shapes do not fit.
     """
     size = logits.shape[-1]
     rows = logits.data.reshape(-1, size)
@@ -165,35 +201,35 @@ def cross_entropy(logits, targets, ignore_index=-100):
     return tracked(loss, (logits,), backward)
 
 
-def embedding(table, ids):
-    """Row ``ids[...]`` of ``table`` (V, C): (...) -> (..., C).
+def embedding(ids, weight):
+    """Look up row ``ids[...]`` of a table ``weight`` (V, C): (...) -> (..., C).
 
-    Backward: each row of the table gets the sum of the gradients of all places where its id stands.
+    Backward: each row of the table gets the sum of the gradients of all positions where its id occurs.
     Raises IndexError for an id outside 0 ... V - 1, TypeError for ids that are not integers.
     """
-    ids = check_ids(ids, table.shape[0])
+    ids = check_ids(ids, weight.shape[0])
 
     def backward(grad):
-        # To pick row i is to multiply by a row that is 1 at i and else 0; so the gradient is a matrix product too.
-        onehot = ids.reshape(-1, 1) == np.arange(len(table))  # (rows, V)
-        return (onehot.T.astype(grad.dtype) @ grad.reshape(-1, table.shape[1]),)
+        # To pick row i is to multiply by a row that is 1 at i and 0 elsewhere, so the gradient is a matrix product.
+        onehot = ids.reshape(-1, 1) == np.arange(len(weight))  # (rows, V)
+        return (onehot.T.astype(grad.dtype) @ grad.reshape(-1, weight.shape[1]),)
 
-    return tracked(table.data[ids], (table,), backward)
+    return tracked(weight.data[ids], (weight,), backward)
 
 
-def dropout(x, p, rng, training=True):
-    """Set each number to 0 with probability ``p`` and divide the others by 1 - p; nothing changes unless ``training``.
+def dropout(x, p=0.5, training=True, rng=None):
+    """Set each element to 0 with probability ``p`` and divide the others by 1 - p; change nothing unless ``training``.
 
     ``rng`` is a NumPy Generator, in both tracks. Backward uses the same mask.
     """
     if not training or p == 0:
         return x
-    keep = keep_mask(x.shape, p, rng).astype(x.dtype)
-    return tracked(x.data * keep, (x,), lambda grad: (grad * keep,))
+    mask = draw_dropout_mask(x.shape, p, rng).astype(x.dtype)
+    return tracked(x.data * mask, (x,), lambda grad: (grad * mask,))
 
 
 def causal_mask(size):
-    """Who may look at whom: (T, T) booleans, True where key j ≤ query i. Rows are queries, columns are keys.
+    """Return what each position may attend to: (T, T) booleans, True where key j ≤ query i; rows are queries.
 
     >>> causal_mask(3)
     array([[ True, False, False],
@@ -203,30 +239,72 @@ def causal_mask(size):
     return np.tril(np.ones((size, size), dtype=bool))
 
 
-def attention(query, key, value, allow=None, scale=None, keep=None):
+def window_mask(size, window):
+    """Return the causal mask with a limited view: (T, T) booleans, True where 0 ≤ query i - key j < ``window``.
+
+    >>> window_mask(4, 2)[3]
+    array([False, False,  True,  True])
+    """
+    return np.triu(causal_mask(size), 1 - window)
+
+
+def rotary(x, cos, sin):
+    """Turn channel i and channel i + D/2 of each row together by an angle: (..., T, D) -> (..., T, D).
+
+    ``cos`` and ``sin`` (T, D/2), arrays, are those of each position and pair: see ``rotary_angles``. The pairs are the
+    two halves of a head, as in published Llama files; Su et al. 2021 pair neighbours, which needs other weights.
+    Backward: turn the gradient back. A rotation matrix has its transpose as inverse, the turn by minus the angle.
+    """
+    cos, sin = cos.astype(x.dtype), sin.astype(x.dtype)
+    half = x.shape[-1] // 2
+
+    def turned(data, sin):
+        a, b = data[..., :half], data[..., half:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+    return tracked(turned(x.data, sin), (x,), lambda grad: (turned(grad, -sin),))
+
+
+def repeat_interleave(x, repeats, dim):
+    """Repeat each index of the axis ``dim``, in place: (..., G, ...) -> (..., G · repeats, ...), 0 0 1 1 ...
+
+    Backward: what an index gave is used ``repeats`` times, so its gradient is the sum over its copies.
+    """
+    dim = dim % x.ndim
+    copies = (*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :])
+
+    def backward(grad):
+        return (grad.reshape(copies).sum(axis=dim + 1),)
+
+    return tracked(np.repeat(x.data, repeats, axis=dim), (x,), backward)
+
+
+def attention(query, key, value, allow=None, scale=None, dropout_mask=None):
     """Mix the values: ``context = softmax(query keyᵀ · scale) value`` (Vaswani et al. 2017, section 3.2.1).
 
     Shapes: query (..., T, D), key (..., S, D), value (..., S, E) -> context (..., T, E), weights (..., T, S).
-    ``allow`` (booleans, broadcast to (..., T, S)): True = this query may look at this key. A query that may look at
-    nothing gets weights 0 and context 0. ``scale`` is 1/√D when None. ``keep``: a dropout mask for the weights.
+    ``allow`` (booleans; (T, S), or an axis for each of the scores'): True = this query may attend to this key, like a
+    boolean attn_mask of PyTorch's scaled_dot_product_attention. A query that may attend to nothing gets weights 0 and
+    context 0.
+    ``scale`` is 1/√D when None. ``dropout_mask`` multiplies the weights.
     Returns (context, weights): the weights as a plain array, before dropout.
 
     Backward, with w the weights: dv = wᵀ g; dw = g vᵀ; dscores = w (dw - Σ dw w); dq = dscores k; dk = dscoresᵀ q.
     """
-    allow = check_allow(allow)
+    allow = check_allow(allow, query, key)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = query.data @ key.data.swapaxes(-1, -2)  # (..., T, D) @ (..., D, S) -> (..., T, S)
     scores *= scale
     weights = softmax_allowed(scores, allow)
-    keep = None if keep is None else keep.astype(weights.dtype)
-    mixed = weights if keep is None else weights * keep
+    dropout_mask = None if dropout_mask is None else dropout_mask.astype(weights.dtype)
+    mixed = weights if dropout_mask is None else weights * dropout_mask
     context = mixed @ value.data  # (..., T, S) @ (..., S, E) -> (..., T, E)
 
     def backward(grad):
         by_value = mixed.swapaxes(-1, -2) @ grad
         by_weights = grad @ value.data.swapaxes(-1, -2)
-        if keep is not None:
-            by_weights *= keep
+        if dropout_mask is not None:
+            by_weights *= dropout_mask
         by_weights -= np.einsum("...s,...s->...", by_weights, weights)[..., None]
         by_weights *= weights
         by_weights *= scale  # now the gradient of query keyᵀ
@@ -236,9 +314,9 @@ def attention(query, key, value, allow=None, scale=None, keep=None):
 
 
 def split_heads(x, heads):
-    """(B, T, C) -> (B, H, T, D): each position's C numbers are cut into H pieces of D = C / H.
+    """Cut each position's C channels into H heads of size D = C / H: (B, T, C) -> (B, H, T, D).
 
-    First cut, then exchange axes: a bare ``reshape(B, H, T, D)`` would mix positions.
+    Raises ValueError unless H divides C. A bare ``reshape(B, H, T, D)`` would mix positions.
     """
     B, T, C = x.shape
     if C % heads:
@@ -247,27 +325,26 @@ def split_heads(x, heads):
 
 
 def linear_heads(x, weights, biases, heads):
-    """``x`` through several layers, cut into heads: (B, T, C) -> one (B, H, T, D) for each of ``weights`` (C, C').
+    """Apply several layers to ``x`` and cut into heads: (B, T, C) -> a (B, H, T, D) for each of ``weights`` (C, C').
 
-    ``biases``: one for each weight, or all None. The same as ``split_heads(linear(x, weight, bias), heads)`` of
-    each.
+    ``biases``: one for each weight, or all None.
     """
     return [split_heads(linear(x, weight, bias), heads) for weight, bias in zip(weights, biases)]
 
 
 def merge_heads(x):
-    """(B, H, T, D) -> (B, T, C): the inverse of ``split_heads``."""
+    """Join the heads again, the inverse of ``split_heads``: (B, H, T, D) -> (B, T, C)."""
     B, H, T, D = x.shape
     return x.swapaxes(1, 2).reshape(B, T, H * D)
 
 
 def softmax_allowed(scores, allow):
-    """Softmax over the last axis of an array, over the allowed cells only; a row with none becomes zeros."""
+    """Return the softmax over the allowed cells of each row of an array; a row with none becomes zeros."""
     if allow is not None:
         scores = np.where(allow, scores, -np.inf)
     top = scores.max(axis=-1, keepdims=True)
     if allow is not None:
-        # a row with nothing allowed: -inf minus the smallest number is still -inf
+        # a row with nothing allowed: -inf minus the lowest number is still -inf
         top = np.maximum(top, np.finfo(scores.dtype).min)
     exps = np.exp(scores - top)
     total = exps.sum(axis=-1, keepdims=True)
@@ -275,11 +352,16 @@ def softmax_allowed(scores, allow):
     return exps / (total if allow is None else np.maximum(total, 1))
 
 
-def check_allow(allow):
-    """A mask is boolean, True = may look; 0/1 numbers are refused, since adding them to the scores hides nothing."""
+def check_allow(allow, query=None, key=None, name="allow"):
+    """Return the mask; raise TypeError for 0/1 numbers, as adding those to the scores would hide nothing.
+
+    Raises ValueError unless it fits the scores of ``query`` and ``key``: see ``common.checks.check_mask``.
+    """
     if allow is None:
         return None
     allow = np.asarray(allow)
     if allow.dtype != bool:
-        raise TypeError(f"allow must be boolean (True = may look), not {allow.dtype}")
+        raise TypeError(f"{name} must be boolean (True = may attend), not {allow.dtype}")
+    if query is not None:
+        check_mask(allow.shape, (*query.shape[:-1], key.shape[-2]))
     return allow

@@ -1,4 +1,4 @@
-"""Is a backward right? Ask the function itself: move one number a little, and see by how much the result changes."""
+"""A check of any backward: nudge one element of the input and measure how much the result changes."""
 
 import inspect
 
@@ -8,15 +8,15 @@ from .tensor import no_grad
 
 
 def gradient_check(function, *tensors, step=1e-6, seed=0, tolerance=1e-6):
-    """Compare the gradients of ``function(*tensors)`` with its slopes; returns the largest relative error.
+    """Compare the gradients of ``function(*tensors)`` with its slopes; return the largest relative error.
 
-    The slope at each number x is the central difference ``(f(x + step) - f(x - step)) / (2 step)``. What is
-    differentiated is ``f = Σ r · function(...)`` with random r: a plain sum would hide mistakes, since the numbers of a
-    softmax always sum to 1, so the gradient of their sum is 0 whatever the backward says.
+    The slope at each element x is the central difference ``(f(x + step) - f(x - step)) / (2 step)``. The function
+    differentiated is ``f = Σ r · function(...)`` with random r: a plain sum would hide mistakes, since the elements of
+    a softmax always sum to 1, so the gradient of their sum is 0 whatever backward says.
 
-    Errors are relative to the slope, or to 1 where the slope is smaller. Raises AssertionError that names the tensor,
-    the place and both gradients where the error exceeds ``tolerance``; TypeError unless all tensors are float64 and
-    have a gradient (in float32 the difference of two nearly equal numbers is mostly rounding).
+    Errors are relative to the slope, or to 1 where the slope is smaller. Raises AssertionError, with the tensor, the
+    index and both gradients, if an error exceeds ``tolerance``; TypeError unless all tensors are float64 and have a
+    gradient (in float32 the difference of two nearly equal numbers is mostly rounding).
 
     >>> from course_lib.numpy_track.tensor import Parameter
     >>> x = Parameter(np.array([1.0, 2.0]))
@@ -24,7 +24,7 @@ def gradient_check(function, *tensors, step=1e-6, seed=0, tolerance=1e-6):
     True
     """
     names = list(inspect.signature(function).parameters)[: len(tensors)]
-    names += range(len(names), len(tensors))  # behind *args there are no names: the numbers of the tensors
+    names += range(len(names), len(tensors))  # *args have no names: count them
     for name, tensor in zip(names, tensors, strict=True):
         if tensor.dtype != np.float64 or not tensor.requires_grad:
             found = f"{tensor.dtype}, requires_grad={tensor.requires_grad}"
@@ -35,24 +35,24 @@ def gradient_check(function, *tensors, step=1e-6, seed=0, tolerance=1e-6):
     r = np.random.default_rng(seed).standard_normal(out.shape)
     (out * r).sum().backward()
 
-    def slope(data, place):
-        x, values = data[place], []
+    def slope(data, index):
+        x, values = data[index], []
         for moved in (x + step, x - step):
-            data[place] = moved
+            data[index] = moved
             with no_grad():
                 values.append((function(*tensors).data * r).sum())
-        data[place] = x
+        data[index] = x
         return (values[0] - values[1]) / (2 * step)
 
     largest = 0.0
     for name, tensor in zip(names, tensors, strict=True):
-        for place in np.ndindex(tensor.shape):
-            numeric = slope(tensor.data, place)
-            analytic = 0.0 if tensor.grad is None else tensor.grad[place]
+        for index in np.ndindex(tensor.shape):
+            numeric = slope(tensor.data, index)
+            analytic = 0.0 if tensor.grad is None else tensor.grad[index]
             error = abs(analytic - numeric) / max(1.0, abs(numeric))
             if not error <= tolerance:  # in this form, nan is a mistake too
                 raise AssertionError(
-                    f"gradient of {name}, place {place}: backward says {analytic:.8g}, the slope is {numeric:.8g}"
+                    f"gradient of {name}, index {index}: backward says {analytic:.8g}, the slope is {numeric:.8g}"
                 )
             largest = max(largest, float(error))
     return largest

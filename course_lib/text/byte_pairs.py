@@ -1,20 +1,15 @@
-"""Byte-pair merging: grow a vocabulary by joining, again and again, the two neighbours that meet most often.
+"""Byte-pair merging: grow a vocabulary by joining, again and again, the two neighbours that occur together most often.
 
 After Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units" (2016). GPT-2 starts
 from the 256 bytes; here the start is the characters of the text, so that every token can be read.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 
-Pair = tuple[str, str]
 
-
-def count_pairs(tokens: Sequence[str]) -> Counter[Pair]:
-    """How often each pair of neighbours occurs.
+def count_pairs(tokens):
+    """Count how often each pair of neighbours occurs in a list of tokens: a Counter.
 
     >>> count_pairs(list("hello"))
     Counter({('h', 'e'): 1, ('e', 'l'): 1, ('l', 'l'): 1, ('l', 'o'): 1})
@@ -22,10 +17,10 @@ def count_pairs(tokens: Sequence[str]) -> Counter[Pair]:
     return Counter(pairwise(tokens))
 
 
-def most_common_pair(tokens: Sequence[str]) -> Pair:
-    """The pair that occurs most often; of equally common ones, the first in code point order.
+def most_common_pair(tokens):
+    """Return the pair that occurs most often; of equally common ones, the first in code point order.
 
-    Errors: ValueError when there are fewer than two tokens.
+    Raises ValueError for fewer than two tokens.
     """
     pairs = count_pairs(tokens)
     if not pairs:
@@ -33,15 +28,15 @@ def most_common_pair(tokens: Sequence[str]) -> Pair:
     return min(pairs, key=lambda pair: (-pairs[pair], pair))
 
 
-def merge_pair(tokens: Sequence[str], pair: Pair) -> list[str]:
-    """Join every occurrence of the pair, from left to right.
+def merge_pair(tokens, pair):
+    """Join every occurrence of ``pair``, from left to right: a new list.
 
     >>> merge_pair(list("hello"), ("l", "l"))
     ['h', 'e', 'll', 'o']
     >>> merge_pair(list("aaa"), ("a", "a"))
     ['aa', 'a']
     """
-    pair = tuple(pair)  # a pair that was saved as JSON comes back as a list
+    pair = tuple(pair)  # a pair saved as JSON comes back as a list
     merged = []
     i = 0
     while i < len(tokens):
@@ -54,14 +49,16 @@ def merge_pair(tokens: Sequence[str], pair: Pair) -> list[str]:
     return merged
 
 
-def learn_merges(text: str, n: int) -> list[Pair]:
-    """The first `n` merges of a text, in order; fewer if it has become one token before.
+def learn_merges(text, n):
+    """Return the first ``n`` merges of a text, in order; fewer if the text becomes a single token first.
+
+    Raises ValueError for a negative ``n``.
 
     >>> learn_merges("hello hello hello", 2)
     [('e', 'l'), ('el', 'l')]
     """
     if n < 0:
-        raise ValueError(f"the number of merges must be at least 0, got {n}")
+        raise ValueError(f"the number of merges must be at least 0, not {n}")
     tokens, merges = list(text), []
     while len(merges) < n and len(tokens) > 1:
         pair = most_common_pair(tokens)
@@ -70,8 +67,8 @@ def learn_merges(text: str, n: int) -> list[Pair]:
     return merges
 
 
-def apply_merges(text: str, merges: Sequence[Pair]) -> list[str]:
-    """Cut a text into tokens with merges that were learned before, in the order in which they were learned.
+def apply_merges(text, merges):
+    """Cut a text into tokens with merges learned earlier, in the order in which they were learned.
 
     >>> apply_merges("yellow", [("e", "l"), ("el", "l")])
     ['y', 'ell', 'o', 'w']

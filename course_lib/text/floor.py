@@ -7,20 +7,22 @@ import numpy as np
 from .windows import windows
 
 
-def loss_floor(ids: np.ndarray, context: int) -> float:
-    """The lowest mean loss, in nats per token, of any model that sees only the past inside its window of `context`.
+def loss_floor(ids, context_length):
+    """Return the lowest mean loss, in nats per token, of any model that sees only the past inside its window.
 
-    All N − T windows of the ids are equally likely. What follows the first t tokens of a window is ambiguous where
-    windows that begin alike go on differently; the best a model can do is to say how often each one comes. The mean of
-    −ln(count of the beginning with its next token / count of the beginning) over all windows and places is the floor.
-    Errors: ValueError when there are fewer than T + 1 ids.
+    All N − T windows of ``ids`` (N,) are equally likely; T is ``context_length``. What follows the first t tokens of a
+    window is ambiguous where windows that begin alike continue differently; the best a model can do is to predict how
+    often each continuation occurs. The floor is the mean over all windows and positions of
+    −ln(count of the beginning with its next token / count of the beginning).
 
-    >>> round(loss_floor(np.array([0, 1, 0, 2, 0, 1]), context=1), 4)  # after 0: 1, 2, 1; after 1 and 2 always 0
+    Raises ValueError for fewer than T + 1 ids.
+
+    >>> round(loss_floor(np.array([0, 1, 0, 2, 0, 1]), context_length=1), 4)  # after 0: 1, 2, 1; after 1 and 2 always 0
     0.3819
     """
-    x, y = windows(ids, context)
+    x, y = windows(ids, context_length)
     total = 0.0
-    for t in range(1, context + 1):
+    for t in range(1, context_length + 1):
         beginnings = [row.tobytes() for row in x[:, :t]]
         known, seen = Counter(beginnings), Counter(zip(beginnings, y[:, t - 1].tolist()))
         total -= sum(count * np.log(count / known[beginning]) for (beginning, _), count in seen.items())

@@ -1,37 +1,37 @@
 """Text to token ids and back: by characters, or by words."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 
 class Tokenizer(ABC):
-    """What both tokenizers share: a fixed vocabulary; the id of a token is its place in it.
+    """The base of both tokenizers: a fixed vocabulary, in which a token's position is its id.
 
-    A subclass says how text is cut into tokens (`split`) and put together again (`join`).
+    A subclass says how text is cut into tokens (``split``) and put together again (``join``). Raises ValueError for an
+    empty vocabulary, or one that holds a token twice.
     """
 
     unit = "token"
 
-    def __init__(self, vocabulary: Sequence[str]):
+    def __init__(self, vocabulary):
         self.vocabulary = tuple(vocabulary)
         if not self.vocabulary:
             raise ValueError("the vocabulary is empty: a tokenizer needs at least one token")
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self._ids) != len(self.vocabulary):
             raise ValueError(
-                f"the vocabulary holds a token twice: {len(self.vocabulary)} tokens, {len(self._ids)} kinds"
+                f"the vocabulary holds a token twice: {len(self.vocabulary)} tokens, {len(self._ids)} of them distinct"
+                f" (for the vocabulary of a text: {type(self).__name__}.from_text(text))"
             )
 
     @classmethod
-    def from_text(cls, text: str) -> Tokenizer:
-        """The tokenizer whose vocabulary is every token of `text`, sorted by code point.
+    def from_text(cls, text):
+        """Return the tokenizer whose vocabulary is every token of ``text``, sorted by code point.
 
-        Sorted, because the order of a Python set changes from one start to the next, and with it every id.
+        Sorted, because the order of a Python set differs from one run of Python to the next, and every id with it.
+        Raises ValueError for an empty text.
         """
         if not text:
             raise ValueError("the text is empty: there is no vocabulary to take from it")
@@ -39,72 +39,92 @@ class Tokenizer(ABC):
 
     @staticmethod
     @abstractmethod
-    def split(text: str) -> list[str]:
-        """The text, cut into tokens."""
+    def split(text):
+        """Cut a text into a list of tokens."""
+
+    @classmethod
+    def pieces(cls, text):
+        """Return ``text`` cut into tokens, as ``split`` does, but without refusing any spacing."""
+        return cls.split(text)
 
     @staticmethod
     @abstractmethod
-    def join(tokens: Iterable[str]) -> str:
-        """The tokens, put together as text."""
+    def join(tokens):
+        """Put tokens together into a text."""
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self.vocabulary)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         if not isinstance(other, Tokenizer):
             return NotImplemented
         return (type(self), self.vocabulary) == (type(other), other.vocabulary)
 
-    def __hash__(self) -> int:
+    def __hash__(self):
         return hash((type(self), self.vocabulary))
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"{type(self).__name__}({len(self)} tokens)"
 
-    def encode(self, text: str) -> np.ndarray:
-        """The ids of a text, int64 of shape (N,). Unknown tokens are an error that names each with its places."""
+    def encode(self, text):
+        """Return the ids of a text, int64 of shape (N,). Raises ValueError that names unknown tokens and positions."""
         tokens = self.split(text)
-        unknown: dict[str, list[int]] = {}
-        for place, token in enumerate(tokens):
+        unknown = {}
+        for position, token in enumerate(tokens):
             if token not in self._ids:
-                unknown.setdefault(token, []).append(place)
+                unknown.setdefault(token, []).append(position)
         if unknown:
-            shown = "; ".join(f"{self._name(token)} at {_places(found)}" for token, found in list(unknown.items())[:10])
+            shown = "; ".join(
+                f"{self._name(token)} at {_positions(found)}" for token, found in list(unknown.items())[:10]
+            )
             more = f"; and {len(unknown) - 10} more" if len(unknown) > 10 else ""
             raise ValueError(
                 f"unknown {self.unit}s, not among the {len(self)} of the vocabulary: {shown}{more} "
-                f"(places count {self.unit}s from 0)"
+                f"(positions count {self.unit}s from 0)"
             )
         return np.array([self._ids[token] for token in tokens], dtype=np.int64)
 
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The token of each id. An id that is negative or too large is an IndexError with its place and the limit."""
+    def known(self, text):
+        """Return (the tokens of ``text`` that are in the vocabulary, each other piece once), whatever its spacing.
+
+        >>> CharTokenizer("elo").known("hello, hello")
+        (['e', 'l', 'l', 'o', 'e', 'l', 'l', 'o'], ['h', ',', ' '])
+        """
+        pieces = self.pieces(text)
+        return [p for p in pieces if p in self._ids], list(dict.fromkeys(p for p in pieces if p not in self._ids))
+
+    def tokens(self, ids):
+        """Return the token of each id (N,), as a list.
+
+        Raises IndexError for an id that is negative or too large, with its position and the limit; ValueError for
+        anything but one row of whole numbers.
+        """
         array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
         if array.size == 0:
             return []
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise ValueError(
-                f"ids must be whole numbers in one row, shape (N,); got {array.dtype} of shape {array.shape}"
+                f"ids must be one row of whole numbers, shape (N,), not {array.dtype} of shape {array.shape}"
             )
         wrong = np.flatnonzero((array < 0) | (array >= len(self)))
         if wrong.size:
             raise IndexError(
-                f"token id {array[wrong[0]]} at place {wrong[0]} is outside the vocabulary: "
+                f"token id {array[wrong[0]]} at position {wrong[0]} is outside the vocabulary: "
                 f"ids go from 0 to {len(self) - 1}"
             )
         return [self.vocabulary[i] for i in array.tolist()]
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids: `decode(encode(text)) == text`."""
+    def decode(self, ids):
+        """Return the text of ids (N,): ``decode(encode(text)) == text``."""
         return self.join(self.tokens(ids))
 
     @staticmethod
-    def _name(token: str) -> str:
+    def _name(token):
         return repr(token)
 
 
 class CharTokenizer(Tokenizer):
-    """One token a character.
+    """A tokenizer with one token per character.
 
     >>> tokenizer = CharTokenizer.from_text("hello world")
     >>> "".join(tokenizer.vocabulary)
@@ -118,23 +138,23 @@ class CharTokenizer(Tokenizer):
     unit = "character"
 
     @staticmethod
-    def split(text: str) -> list[str]:
+    def split(text):
         return list(text)
 
     @staticmethod
-    def join(tokens: Iterable[str]) -> str:
+    def join(tokens):
         return "".join(tokens)
 
     @staticmethod
-    def _name(token: str) -> str:
+    def _name(token):
         return f"{token!r} (U+{ord(token):04X})"
 
 
 class WordTokenizer(Tokenizer):
-    r"""One token a word, a punctuation mark or a newline; spaces are implied.
+    r"""A tokenizer with one token per word, punctuation mark or newline; spaces are implied.
 
-    Between two tokens of a line stands one space, except in front of a punctuation mark. A text that is spaced in
-    another way would not come back from its ids, so `split` refuses it and says where.
+    Two tokens of a line are separated by one space, except before a punctuation mark. A text spaced differently would
+    not survive encoding and decoding, so ``split`` raises ValueError and says where.
 
     >>> tokenizer = WordTokenizer.from_text("Ming bought apples, not pears.\n")
     >>> tokenizer.vocabulary
@@ -145,21 +165,25 @@ class WordTokenizer(Tokenizer):
 
     unit = "word"
 
+    @classmethod
+    def pieces(cls, text):
+        return re.findall(r"\n|\w+|[^\w\s]", text)
+
     @staticmethod
-    def split(text: str) -> list[str]:
-        tokens = re.findall(r"\n|\w+|[^\w\s]", text)
+    def split(text):
+        tokens = WordTokenizer.pieces(text)
         back = WordTokenizer.join(tokens)
         if back != text:
-            place = next((i for i, (a, b) in enumerate(zip(text, back)) if a != b), min(len(text), len(back)))
+            i = next((i for i, (a, b) in enumerate(zip(text, back)) if a != b), min(len(text), len(back)))
             raise ValueError(
-                f"this text would not come back from its words: it differs at character {place}, near "
-                f"{text[max(0, place - 10) : place + 10]!r}. Words are parted by exactly one space, with no space "
-                "before a punctuation mark, and none at the start or end of a line."
+                f"this text would not come back from its words: it differs at character {i}, near "
+                f"{text[max(0, i - 10) : i + 10]!r}. Words must be separated by exactly one space, with no space "
+                "before a punctuation mark and none at the start or end of a line."
             )
         return tokens
 
     @staticmethod
-    def join(tokens: Iterable[str]) -> str:
+    def join(tokens):
         pieces = []
         line_start = True
         for token in tokens:
@@ -170,6 +194,6 @@ class WordTokenizer(Tokenizer):
         return "".join(pieces)
 
 
-def _places(places: list[int]) -> str:
-    shown = ", ".join(map(str, places[:5]))
-    return shown + (f", ... ({len(places)} times)" if len(places) > 5 else "")
+def _positions(positions):
+    shown = ", ".join(map(str, positions[:5]))
+    return shown + (f", ... ({len(positions)} times)" if len(positions) > 5 else "")

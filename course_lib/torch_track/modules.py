@@ -1,65 +1,79 @@
-"""Layers: parameters drawn once, and a ``forward`` made of the functions next door.
+"""Layers: parameters drawn once, and a ``forward`` made of the functions in ``functional``.
 
-Letters: B batch, T time, C channels, H heads, D head size. This file reads the same in both tracks.
+Letters: B batch, T time, C channels (width; PyTorch: embed_dim), H heads, D head size. This file reads the same in both
+tracks. A layer made from its sizes alone draws its own weights. ``init`` is an Initializer or a seed: equal seeds give
+equal weights, and a model passes one Initializer to all its layers.
 """
 
-from .. import module
-from ..inputs import keep_mask
+import numpy as np
+
+from ..common import module
+from ..common.checks import check_choice
+from ..common.dropout import check_probability, draw_dropout_mask
+from ..common.initializer import as_initializer
 from . import functional as F
-from .tensor import Parameter, no_grad
+from .tensor import Parameter, from_numpy, mark_changed, no_grad
 
 
 class Module(module.Module):
-    """Base of every layer of this track; see ``course_lib/module.py``."""
+    """Base class of every layer of this track; see ``course_lib/common/module.py``."""
 
-    no_grad = staticmethod(no_grad)
+    no_grad, mark_changed = staticmethod(no_grad), staticmethod(mark_changed)
 
 
 class Linear(Module):
-    """``y = x @ weight + bias``: (..., fan_in) -> (..., fan_out). ``initial`` draws the weights."""
+    """The layer ``x @ weight + bias``: (..., fan_in) -> (..., fan_out).
 
-    def __init__(self, fan_in, fan_out, initial, bias=True, gain=1.0):
-        self.weight = Parameter(initial.matrix(fan_in, fan_out, gain))
-        self.bias = Parameter(initial.bias(fan_in, fan_out)) if bias else None
+    ``weight`` is (fan_in, fan_out), the transpose of torch.nn.Linear's. ``gain`` multiplies the initial weights.
+    """
+
+    def __init__(self, fan_in, fan_out, bias=True, init=None, gain=1.0):
+        init = as_initializer(init)
+        self.weight = Parameter(init.matrix(fan_in, fan_out, gain))
+        self.bias = Parameter(init.bias(fan_in, fan_out)) if bias else None
 
     def forward(self, x):
         return F.linear(x, self.weight, self.bias)
 
 
 class Embedding(Module):
-    """A table with one row of ``width`` numbers for each of ``size`` ids: (...) -> (..., width)."""
+    """A table with one row, a vector of ``width`` elements, for each of ``size`` ids: (...) -> (..., width)."""
 
-    def __init__(self, size, width, initial):
-        self.table = Parameter(initial.table(size, width))
+    def __init__(self, size, width, init=None):
+        init = as_initializer(init)
+        self.weight = Parameter(init.table(size, width))
 
     def forward(self, ids):
-        return F.embedding(self.table, ids)
+        return F.embedding(ids, self.weight)
 
 
 class LayerNorm(Module):
-    """Each position's numbers to mean 0 and variance 1, then times ``gain`` plus ``bias``: (..., C) -> (..., C)."""
+    """The normalisation of each vector to mean 0 and variance 1, then ``· weight + bias``: (..., C) -> (..., C)."""
 
-    def __init__(self, width, initial, epsilon=1e-5):
-        self.gain = Parameter(initial.constant(1, width))
-        self.bias = Parameter(initial.constant(0, width))
-        self.epsilon = epsilon
+    def __init__(self, width, eps=1e-5, init=None, bias=True):
+        init = as_initializer(init)
+        self.weight = Parameter(init.constant(1, width))
+        zeros = init.constant(0, width)
+        self.bias = Parameter(zeros) if bias else from_numpy(zeros)  # untrained, 0 stays 0
+        self.eps = eps
 
     def forward(self, x):
-        return F.layer_norm(x, self.gain, self.bias, self.epsilon)
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 
 class Dropout(Module):
-    """Zeros with probability ``p`` in training, nothing in evaluation. Draws from its own Generator ``rng``."""
+    """Zeros with probability ``p`` in training, no change in evaluation; drawn from its own NumPy Generator ``rng``."""
 
-    def __init__(self, p, rng):
-        self.p, self.rng = p, rng
+    def __init__(self, p=0.5, rng=None):
+        check_probability(p)
+        self.p, self.rng = p, np.random.default_rng() if rng is None else rng
 
     def forward(self, x):
-        return F.dropout(x, self.p, self.rng, self.training)
+        return F.dropout(x, self.p, self.training, self.rng)
 
     def mask(self, shape):
-        """What attention multiplies its weights with, or None when nothing is dropped."""
-        return keep_mask(shape, self.p, self.rng) if self.training and self.p else None
+        """Draw the factors of attention weights, an array of ``shape``; return None when nothing is dropped."""
+        return draw_dropout_mask(shape, self.p, self.rng) if self.training and self.p else None
 
 
 class Sequential(Module):
@@ -68,6 +82,12 @@ class Sequential(Module):
     def __init__(self, *layers):
         self.layers = layers
 
+    def __len__(self):
+        return len(self.layers)
+
+    def __getitem__(self, index):
+        return self.layers[index]
+
     def forward(self, x):
         for layer in self.layers:
             x = layer(x)
@@ -75,13 +95,13 @@ class Sequential(Module):
 
 
 class SimpleAttention(Module):
-    """Attention with no matrices of its own: query, key and value are all x. (B, T, C) -> (B, T, C).
+    """Attention without matrices: query, key and value are all x. (B, T, C) -> (B, T, C).
 
-    After each call ``weights`` (B, T, T) holds who looked at whom.
+    After each call ``weights`` (B, T, T) holds the attention weights.
     """
 
-    def __init__(self, context, causal):
-        self.allow = F.causal_mask(context) if causal else None
+    def __init__(self, context_length, causal):
+        self.allow = F.causal_mask(context_length) if causal else None
         self.weights = None
 
     def forward(self, x):
@@ -92,23 +112,23 @@ class SimpleAttention(Module):
 
 
 class SelfAttention(Module):
-    """Multi-head self-attention: (B, T, C) -> (B, T, C). Query, key, value and output matrices; their biases as
-    ``config.attention_bias`` says.
+    """Multi-head self-attention: (B, T, C) -> (B, T, C), with biases if ``config.attention_bias``.
 
-    After each call ``weights`` (B, H, T, T) holds who looked at whom, before dropout. With a cache x holds the new
-    positions only, their keys and values join those of ``layer`` in the cache, and ``weights`` is (B, H, T, S): each
-    new position looks at all S so far.
+    After each call ``weights`` (B, H, T, T) holds the attention weights, before dropout. With a cache, x holds only the
+    new positions, their keys and values join those of ``layer`` in the cache, and ``weights`` is (B, H, T, S): new
+    positions attend to all S so far.
     """
 
-    def __init__(self, config, initial, dropout, gain=1.0):
+    def __init__(self, config, init=None, dropout=None, gain=1.0):
         C, bias = config.width, config.attention_bias
+        init = as_initializer(init)
         self.heads = config.heads
-        self.query = Linear(C, C, initial, bias)
-        self.key = Linear(C, C, initial, bias)
-        self.value = Linear(C, C, initial, bias)
-        self.output = Linear(C, C, initial, bias, gain=gain)
-        self.dropout = dropout
-        self.allow = F.causal_mask(config.context) if config.causal else None
+        self.query = Linear(C, C, bias, init)
+        self.key = Linear(C, C, bias, init)
+        self.value = Linear(C, C, bias, init)
+        self.output = Linear(C, C, bias, init, gain)
+        self.dropout = Dropout(0.0) if dropout is None else dropout
+        self.allow = F.causal_mask(config.context_length) if config.causal else None
         self.weights = None
 
     def forward(self, x, cache=None, layer=0):
@@ -120,18 +140,27 @@ class SelfAttention(Module):
             start = cache.length
             k, v = cache.extend(layer, k, v)  # (B, H, T, D) -> (B, H, S, D), S = start + T
         allow = None if self.allow is None else self.allow[start : start + T, : start + T]
-        keep = self.dropout.mask((B, self.heads, T, T))
-        context, self.weights = F.attention(q, k, v, allow, keep=keep)  # (B, H, T, D)
+        dropout_mask = self.dropout.mask((B, self.heads, T, T))
+        context, self.weights = F.attention(q, k, v, allow, dropout_mask=dropout_mask)  # (B, H, T, D)
         return self.output(F.merge_heads(context))  # (B, H, T, D) -> (B, T, C)
 
 
 class MLP(Module):
-    """Two layers with a bend between: (..., C) -> (..., 4C) -> (..., C)."""
+    """Two linear layers with a nonlinearity between them: (..., C) -> (..., d_ff) -> (..., C).
 
-    def __init__(self, width, initial, activation="gelu", gain=1.0):
-        self.inner = Linear(width, 4 * width, initial)
-        self.outer = Linear(4 * width, width, initial, gain=gain)
-        self.activation = F.relu if activation == "relu" else F.gelu
+    ``d_ff``, the number of hidden units, is 4C when None; ``dropout``, a Dropout, acts on the hidden units.
+    Raises ValueError unless ``activation`` is a name in ``F.ACTIVATIONS``.
+    """
+
+    def __init__(self, width, d_ff=None, activation="gelu", init=None, gain=1.0, dropout=None):
+        check_choice("activation", activation, F.ACTIVATIONS)
+        d_ff = 4 * width if d_ff is None else d_ff
+        init = as_initializer(init)
+        self.up = Linear(width, d_ff, init=init)
+        self.down = Linear(d_ff, width, init=init, gain=gain)
+        self.activation = F.ACTIVATIONS[activation]
+        self.dropout = dropout
 
     def forward(self, x):
-        return self.outer(self.activation(self.inner(x)))
+        hidden = self.activation(self.up(x))  # (..., C) -> (..., d_ff)
+        return self.down(hidden if self.dropout is None else self.dropout(hidden))

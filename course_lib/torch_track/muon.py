@@ -1,22 +1,23 @@
-"""An optimiser that looks at whole matrices: Muon (Jordan et al. 2024), with AdamW for everything else."""
+"""Muon (Jordan et al. 2024), an optimiser of whole matrices, with AdamW for everything else."""
 
 import math
 
 import numpy as np
 import torch
 
-from .optim import AdamW, Optimizer, clip_grad_norm
+from .optim import AdamW, Optimizer, clip_grad_norm_, trained
+from .tensor import mark_changed
 
 _A, _B, _C = 3.4445, -4.7750, 2.0315  # of Jordan et al.: small singular values grow fast, large ones stay near 1
 
 
 def orthogonal(matrix, steps=5):
-    """Nearly ``U Vᵀ`` where ``matrix = U S Vᵀ``: the same directions, all singular values about 1.
+    """Return nearly ``U Vᵀ`` for ``matrix = U S Vᵀ``: (rows, columns) -> the same, all singular values about 1.
 
-    The way of Newton and Schulz, with matrix products alone: a step makes ``a s + b s³ + c s⁵`` of every singular value
-    s. They begin at 1 or below, since the matrix is divided by its norm. After five steps those that
-    were above 0.0015 of the norm lie between 0.68 and 1.21; smaller ones have grown up to 485 times. Zeros stay zeros.
-    (rows, columns) -> (rows, columns)
+    Newton and Schulz's iteration needs only matrix products: each step turns every singular value s into
+    ``a s + b s³ + c s⁵``. They start at 1 or below, since the matrix is divided by its norm. After five steps those
+    that were above 0.0015 of the norm lie between 0.68 and 1.21; smaller ones have grown up to 485 times. Zeros stay
+    zeros.
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix  # the products below are smaller this way round
@@ -29,79 +30,84 @@ def orthogonal(matrix, steps=5):
 
 
 class Muon:
-    """Steps that are nearly equally long in every direction of a matrix.
+    """An optimiser whose steps are about equally long in every direction of a matrix.
 
-    ``matrices`` are some of ``parameters``; the others move by AdamW, which gets ``adamw`` (betas, epsilon). For a
-    matrix p with gradient g a step does ``m ← μ m + (1 - μ) g``, looks ahead (Nesterov), ``u = μ m + (1 - μ) g``, then
-    ``p ← p - rate · decay · p - rate · 0.2 √max(rows, columns) · orthogonal(u)``. The factor makes the numbers of a
-    step as large as AdamW's usually are (Liu et al. 2025), so that one rate serves both. Raises ValueError unless
-    ``matrices`` are some of the parameters, not all, each once and with two axes, and the momentum μ lies in [0, 1).
+    ``matrices`` are some of ``parameters``; AdamW, with ``adamw`` (betas, eps), moves the others. For a matrix p with
+    gradient g a step does ``m ← μ m + (1 - μ) g``, looks ahead (Nesterov), ``u = μ m + (1 - μ) g``, then
+    ``p ← p - lr · decay · p - lr · 0.2 √max(rows, columns) · orthogonal(u)``. The factor makes the elements of a step
+    about as large as AdamW's (Liu et al. 2025), so that one rate serves both. Raises ValueError unless ``matrices`` are
+    some of the parameters, not all, distinct and two-dimensional, and the momentum μ lies in [0, 1).
     """
 
-    def __init__(self, parameters, rate, matrices, momentum=0.95, weight_decay=0.01, **adamw):
-        self.parameters, self.matrices = list(parameters), list(matrices)
+    def __init__(self, parameters, lr, matrices, momentum=0.95, weight_decay=0.01, **adamw):
+        self.parameters, self.matrices = trained(parameters), trained(matrices)
         known, chosen = {id(p) for p in self.parameters}, {id(p) for p in self.matrices}
         different = len(chosen) == len(self.matrices) > 0
         if not different or not chosen < known or any(p.ndim != 2 for p in self.matrices):
             shapes = ", ".join(str(tuple(p.shape)) for p in self.matrices)
             raise ValueError(
-                f"matrices must be some of the parameters, each once and with two axes, not {shapes or 'none'}"
+                f"matrices must be some of the parameters, distinct and with two axes, not {shapes or 'none'}"
             )
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {momentum}")
         others = [p for p in self.parameters if id(p) not in chosen]
-        self.others = AdamW(others, rate, weight_decay=weight_decay, **adamw)  # it checks rate and decay
-        self.parts = [Optimizer(self.matrices, rate), self.others]  # one vector each
+        self.others = AdamW(others, lr, weight_decay=weight_decay, **adamw)  # it checks rate and decay
+        self.parts = [Optimizer(self.matrices, lr), self.others]  # one vector each
         self.momentum, self.weight_decay = momentum, weight_decay
         self.means = [torch.zeros_like(p.data) for p in self.matrices]
 
+    def __repr__(self):
+        return f"Muon: {len(self.matrices)} matrices of {len(self.parameters)} parameters, lr {self.lr:g}"
+
     @property
-    def rate(self):
-        """The learning rate, one for all parameters."""
-        return self.others.rate
+    def lr(self):
+        """Return the learning rate, one for all parameters."""
+        return self.others.lr
 
-    @rate.setter
-    def rate(self, value):
-        self.others.rate = value
+    @lr.setter
+    def lr(self, value):
+        self.others.lr = value
 
-    def zero_grad(self):
-        """Forget the gradients."""
+    def zero_grad(self, set_to_none=True):
+        """Clear the gradients: they become None, or else 0."""
         for part in self.parts:
-            part.zero_grad()
+            part.zero_grad(set_to_none)
 
-    def check_owner(self):
-        """RuntimeError if one of the two vectors is no longer that of the parameters: see ``Optimizer``."""
+    def gather(self):
+        """Collect the gradients in the vectors: see ``Optimizer``."""
         for part in self.parts:
-            part.check_owner()
+            part.gather()
 
-    def clip_grad_norm(self, max_norm):
-        """Scale the whole gradient down to ``max_norm`` if it is longer; returns the norm before."""
-        return clip_grad_norm([part.flat for part in self.parts], max_norm)
+    def clip_grad_norm_(self, max_norm):
+        """Scale the whole gradient down to ``max_norm`` if it is longer; return the norm before."""
+        self.gather()
+        return clip_grad_norm_([part.flat for part in self.parts], max_norm)
 
     def step(self):
-        """Move every parameter once."""
-        self.check_owner()
+        """Move every parameter that a gradient has reached."""
+        self.gather()
         self.others.step()
         for p, mean in zip(self.matrices, self.means):
+            if p.grad is None:
+                continue
             mean *= self.momentum
             mean += (1 - self.momentum) * p.grad
             ahead = self.momentum * mean + (1 - self.momentum) * p.grad
-            p.data *= 1 - self.rate * self.weight_decay
-            p.data -= self.rate * 0.2 * math.sqrt(max(p.shape)) * orthogonal(ahead)
+            p.data *= 1 - self.lr * self.weight_decay
+            p.data -= self.lr * 0.2 * math.sqrt(max(p.shape)) * orthogonal(ahead)
+        mark_changed(self.matrices)
 
-    def state(self):
-        """What a later run needs to go on exactly: the means of the matrices, and the state of AdamW."""
-        return {"matrices": torch.cat([mean.reshape(-1) for mean in self.means]).numpy(), **self.others.state()}
+    def state_dict(self):
+        """Return everything needed to resume exactly: the means of the matrices, and the state of AdamW."""
+        return {"matrices": torch.cat([mean.reshape(-1) for mean in self.means]).numpy(), **self.others.state_dict()}
 
-    def load_state(self, state):
-        """Go on from ``state``. Raises ValueError when it belongs to another model or another kind of optimiser."""
+    def load_state_dict(self, state):
+        """Resume from ``state``. Raises ValueError if it belongs to another model or another kind of optimiser."""
         if "matrices" not in state:
-            raise ValueError(f"Muon cannot go on from this state: it holds no matrices, only {', '.join(state)}")
+            raise ValueError(f"Muon cannot resume from this state: it holds no matrices, only {', '.join(state)}")
         sizes = [math.prod(mean.shape) for mean in self.means]
         if np.shape(state["matrices"]) != (sum(sizes),):
-            raise ValueError(
-                f"matrices has the shape {np.shape(state['matrices'])} in this state, here {(sum(sizes),)}"
-            )
-        self.others.load_state({key: value for key, value in state.items() if key != "matrices"})
+            raise ValueError(f"matrices has shape {np.shape(state['matrices'])} in this state, here {(sum(sizes),)}")
+        self.others.load_state_dict({key: value for key, value in state.items() if key != "matrices"})
         for mean, piece in zip(self.means, np.split(state["matrices"], np.cumsum(sizes)[:-1])):
             mean.numpy()[...] = piece.reshape(mean.shape)

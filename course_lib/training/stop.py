@@ -1,21 +1,26 @@
 """The stop button of Jupyter."""
 
+import contextlib
 import signal
 import threading
 
 
 class StopButton:
-    """Catches the interrupt that Jupyter's stop button sends, so that no step is left half done.
+    """A context that catches the interrupt from Jupyter's stop button, so that no step is left half done.
 
-    The second press interrupts at once. Outside the main thread signals cannot be caught, and nothing is changed.
+    A second press interrupts at once. Nothing changes where signals cannot be caught (outside the main thread of the
+    main interpreter), where the program ignores them, and where its handler was installed from C: Python could not put
+    that one back.
     """
 
     pressed = False
 
     def __enter__(self):
-        self.catches = threading.current_thread() is threading.main_thread()
-        if self.catches:
-            self.before = signal.signal(signal.SIGINT, self._press)
+        self.before = None
+        ours = threading.current_thread() is threading.main_thread()
+        if ours and signal.getsignal(signal.SIGINT) not in (None, signal.SIG_IGN):  # None: installed from C
+            with contextlib.suppress(ValueError):  # a second interpreter in this process
+                self.before = signal.signal(signal.SIGINT, self._press)
         return self
 
     def _press(self, number, frame):
@@ -24,5 +29,5 @@ class StopButton:
         self.pressed = True
 
     def __exit__(self, *exception):
-        if self.catches:
+        if self.before is not None:
             signal.signal(signal.SIGINT, self.before)

@@ -1,7 +1,11 @@
-"""Pictures and widgets: attention, sampling, the course's figures, the live loss curve. No network, no CDN."""
+"""Pictures and widgets: attention, sampling, the course's figures, the live loss curve. No network, no CDN.
 
-from .attention import AttentionView, attention_view
+It imports inference and what lies below; only experiments may import it.
+"""
+
 from .attention_widget.lab import AttentionLab
+from .attention_widget.view import AttentionView, attention_view
+from .drawing import draw_encoder_decoder, draw_gpt
 from .figures import figure, show
 from .graphs import plot_graph
 from .live import LivePlot
@@ -15,6 +19,8 @@ __all__ = [
     "LivePlot",
     "SamplerView",
     "attention_view",
+    "draw_encoder_decoder",
+    "draw_gpt",
     "figure",
     "plot_bars",
     "plot_graph",

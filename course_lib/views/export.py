@@ -1,4 +1,4 @@
-"""A notebook as one page whose attention views work without a kernel and without a network.
+"""A notebook as one page whose attention views need neither kernel nor network.
 
 python -m course_lib.views.export notebooks/03_attention.ipynb [page.html]
 """
@@ -9,11 +9,11 @@ from pathlib import Path
 PAGE = Path(__file__).parent / "attention_widget" / "page"
 
 
-def export_notebook(path, target=None, execute=True, timeout=600):
-    """A notebook as one HTML page whose attention views work offline; returns the path of the page.
+def export_notebook(path, target=None):
+    """Write a notebook as one HTML page whose attention views work offline; return the path of the page.
 
-    The notebook is executed first (its file stays as it is), since a stored one has pictures only. Formulas stay as
-    they are written: the library that draws them would have to come from the network.
+    The notebook is run first, as a stored one has only pictures; its file is not changed. Formulas remain source text:
+    the library that draws them would have to come from the network.
     """
     import nbformat
     from nbconvert.exporters import HTMLExporter
@@ -21,10 +21,7 @@ def export_notebook(path, target=None, execute=True, timeout=600):
 
     path = Path(path)
     book = nbformat.read(path, as_version=4)
-    if execute:
-        ExecutePreprocessor(timeout=timeout, store_widget_state=True).preprocess(
-            book, {"metadata": {"path": str(path.parent)}}
-        )
+    ExecutePreprocessor(timeout=600, store_widget_state=True).preprocess(book, {"metadata": {"path": str(path.parent)}})
     exporter = HTMLExporter(
         template_name="offline", extra_template_basedirs=[str(PAGE)], mathjax_url="", embed_images=True
     )

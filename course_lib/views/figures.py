@@ -1,7 +1,7 @@
-"""`with figure(...)`: axes in the course's style, shown as a picture with its words when the block ends.
+"""``with figure(...)``: axes in the course's style, shown as a picture with its alternative text when the block ends.
 
-JupyterLab 4.6 and nbconvert 7 both ignore an `alt` in the output's metadata, so `show` puts the words next to the
-picture as well, in a line that only screen readers get (GitHub, which removes the styling, shows it as a caption).
+JupyterLab 4.6 and nbconvert 7 both ignore an ``alt`` in the output's metadata, so ``show`` also puts the text next to
+the picture, in a line for screen readers only (GitHub, which removes the styling, shows it as a caption).
 """
 
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from IPython.display import display
 
 from . import style
-from .labels import escaped
+from .labels import escaped, readable
 
-# Out of sight, yet read aloud. JupyterLab's class survives its own cleaning, the style serves other pages; <em> is one
-# of the few tags that nbconvert's strict cleaning keeps (a <p> would be shown as text).
+# Hidden from view, yet read aloud. JupyterLab's class survives its own sanitizer, the style serves other pages; <em> is
+# one of the few tags that nbconvert's strict sanitizer keeps (a <p> would be shown as text).
 _HIDDEN = (
     'class="jp-sr-only" style="position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; '
     'clip-path: inset(50%); white-space: nowrap"'
@@ -20,12 +20,12 @@ _HIDDEN = (
 
 
 class Picture:
-    """PNG bytes with their alternative text: what a cell displays. As text: `Figure: …`, the same on every machine."""
+    """PNG bytes with their alternative text, for a cell to display. As text ``Figure: ...``, on every machine."""
 
     def __init__(self, png, alt, width):
         if not alt or not alt.strip():
             raise ValueError("a picture needs alt=: one sentence that says what it shows")
-        self.png, self.alt, self.width = png, " ".join(alt.split()), width
+        self.png, self.alt, self.width = png, readable(" ".join(alt.split())), width
 
     def __repr__(self):
         return f"Figure: {self.alt}"
@@ -51,12 +51,12 @@ class Words:
 
 
 def picture(fig, alt):
-    """The figure as a Picture, without showing it."""
+    """Return the figure as a Picture, without showing it."""
     return Picture(style.png_bytes(fig), alt, style.shown_width(fig))
 
 
 def show(fig, alt):
-    """Display the figure as a PNG with its alternative text. Nothing stays open: these figures are not pyplot's."""
+    """Display the figure as a PNG with its alternative text, and clear it."""
     shown = picture(fig, alt)
     display(shown)
     display(Words(shown.alt))
@@ -65,21 +65,22 @@ def show(fig, alt):
 
 @contextmanager
 def figure(width=7.0, height=3.2, *, alt, rows=1, columns=1, **keywords):
-    """Axes in the course's style, shown when the block ends; inches; keywords go to `Figure.subplots`.
+    """Provide axes in the course's style, width × height inches, and show them when the block ends.
 
     with figure(6, 3, alt="A parabola that touches zero at zero") as ax:
         ax.plot(x, x**2)
 
-    With rows or columns above 1 the block gets the array of axes.
+    With more than one row or column the block gets the array of axes. Keywords go to ``Figure.subplots``. Raises
+    ValueError, before anything is drawn, for an empty ``alt``.
     """
-    Picture(b"", alt, 0)  # complain about a missing text before the drawing, not after it
-    fig = style.card_figure(width, height, layout="constrained")
-    fig.get_layout_engine().set(w_pad=0.14, h_pad=0.14, wspace=0.03, hspace=0.04)
+    Picture(b"", alt, 0)
+    fig = style.plot_figure(width, height)
     with style.rules():
         yield fig.subplots(rows, columns, **keywords)
     show(fig, alt)
 
 
 def put_title(ax, title):
+    """Set the title, in which a ``$`` is a dollar; None sets none."""
     if title:
         ax.set_title(title, parse_math=False)

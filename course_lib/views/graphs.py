@@ -1,24 +1,25 @@
-"""A computation graph as a picture: boxes for values, with their gradients, and arrows for "was made from"."""
+"""A computation graph as a picture: boxes for values and their gradients, arrows from inputs to results."""
 
 import numpy as np
 
-from . import plots, style
-from .figures import Picture
+from . import style
+from .figures import Picture, figure
 
 SIGNS = {"__add__": "+", "__mul__": "×", "__sub__": "−", "__truediv__": "÷", "__pow__": "power", "__matmul__": "@"}
 
 
-def plot_graph(result, names, *, alt, width=None, height=None):
-    """Draw the graph of ``result``, a single number made from Tensors of the NumPy track, and run its ``backward()``.
+def plot_graph(result, names, *, alt):
+    """Run ``result.backward()`` and draw the graph of ``result``, a single number made from NumPy-track Tensors.
 
-    names: {name: Tensor} for the leaves worth naming; plain numbers show their value. Every box holds the value and,
-    below it, the gradient that arrived. Runs backward, so the graph is used up afterwards and gradients are added.
+    ``names``: {name: Tensor} for the leaves worth naming. Every box holds a value and below it the gradient that
+    arrived. Afterwards the graph is used up, and the gradients have been added to the leaves. Before that, raises
+    TypeError for anything but a Tensor of the NumPy track, and ValueError for more than one number or an empty ``alt``.
     """
-    Picture(b"", alt, 0)  # complain before backward runs: afterwards the graph is used up
+    Picture(b"", alt, 0)
     if not all(hasattr(result, name) for name in ("parents", "operation", "retain_grad", "backward")):
-        raise TypeError(f"plot_graph draws the graph of a Tensor of the NumPy track; this is {type(result).__name__}")
+        raise TypeError(f"plot_graph draws the graph of a Tensor of the NumPy track; got a {type(result).__name__}")
     if result.data.size != 1:
-        raise ValueError(f"plot_graph starts from a single number; this result has shape {result.data.shape}")
+        raise ValueError(f"plot_graph starts from a single number; got shape {result.data.shape}")
     nodes, parents = [], {}
     stack = [result]
     while stack:
@@ -33,13 +34,13 @@ def plot_graph(result, names, *, alt, width=None, height=None):
     result.backward()
     names = {id(tensor): name for name, tensor in names.items()}
     columns = _columns(result, parents)
-    places = _places(columns)
+    positions = _positions(columns)
     tall = max(len(column) for column in columns)
-    with plots.figure(width or 1.55 * len(columns) + 0.4, height or 1.0 * tall + 0.5, alt=alt) as ax:
+    with figure(1.55 * len(columns) + 0.4, tall + 0.5, alt=alt) as ax:
         for node in nodes:
-            x, y = places[id(node)]
+            x, y = positions[id(node)]
             for parent in parents[id(node)]:
-                px, py = places[id(parent)]
+                px, py = positions[id(parent)]
                 ax.annotate(
                     "", (x - 0.24, y), (px + 0.24, py), arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1}
                 )
@@ -63,11 +64,11 @@ def plot_graph(result, names, *, alt, width=None, height=None):
 
 
 def _columns(result, parents):
-    """Nodes by their longest way to the result, the leaves on the left."""
+    """Return the nodes in columns by their longest path to the result, the result in the last one."""
     depth, layer, by_id = {}, [result], {}
     level = 0
     while layer:
-        following = {}  # each node once, or k = k + k, repeated, would double the work of every level
+        following = {}  # each node once: otherwise repeating k = k + k would double the work at every level
         for node in layer:
             depth[id(node)], by_id[id(node)] = level, node
             following.update((id(parent), parent) for parent in parents[id(node)])
@@ -75,7 +76,8 @@ def _columns(result, parents):
     return [[by_id[key] for key, d in depth.items() if d == at] for at in range(level - 1, -1, -1)]
 
 
-def _places(columns):
+def _positions(columns):
+    """Return {id: (x, y)} of each node, every column centred."""
     tall = max(len(column) for column in columns)
     return {
         id(node): (x, (tall - len(column)) / 2 + len(column) - 1 - row)

@@ -8,11 +8,14 @@ from . import style
 from .cells import hatching, ink_on
 from .figures import figure, put_title
 from .labels import drawn_words
-from .tensors import as_array, checked_numbers
+from .tensors import as_mask, checked_numbers
 
 
 def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None, numbers=None, allow=None):
-    """The matrix as coloured cells: cividis, or blue–white–orange around 0 if values have both signs."""
+    """Draw the matrix as coloured cells, in blue on the card, or in blue and orange around 0 if values have both signs.
+
+    The options, and what is raised, are those of ``plot_heatmap``.
+    """
     matrix, row_labels, column_labels, limits, allowed = _checked(matrix, row_labels, column_labels, limits, allow)
     q, k = matrix.shape
     seen = matrix[allowed & np.isfinite(matrix)]
@@ -58,7 +61,7 @@ def draw_heatmap(ax, matrix, row_labels=None, column_labels=None, *, limits=None
 
 
 def _checked(matrix, row_labels, column_labels, limits, allow):
-    """All in one form, or a TypeError or ValueError that names what does not fit."""
+    """Return the arguments of a heat map in one form; raise TypeError or ValueError for what does not fit."""
     matrix = checked_numbers(matrix, "matrix", 2)
     labels = []
     for name, names, count in zip(("row", "column"), (row_labels, column_labels), matrix.shape, strict=True):
@@ -69,11 +72,9 @@ def _checked(matrix, row_labels, column_labels, limits, allow):
         limits = tuple(float(v) for v in limits)
         if len(limits) != 2 or not np.isfinite(limits).all() or not limits[0] < limits[1]:
             raise ValueError(f"limits {limits}: expected two finite numbers, the smaller first")
-    allowed = np.ones(matrix.shape, dtype=bool) if allow is None else as_array(allow)
-    if allowed.dtype != bool:
-        raise ValueError(f"allow has dtype {allowed.dtype}: expected booleans, True where the query may look")
+    allowed = np.ones(matrix.shape, dtype=bool) if allow is None else as_mask(allow)
     if allowed.shape != matrix.shape:
-        raise ValueError(f"allow has shape {allowed.shape}, the matrix {matrix.shape}: expected the same")
+        raise ValueError(f"allow has shape {allowed.shape}, but the matrix has {matrix.shape}: expected the same")
     return matrix, *labels, limits, allowed
 
 
@@ -92,14 +93,21 @@ def plot_heatmap(
     width=None,
     height=None,
 ):
-    """A matrix as a heat map with a colour bar; `allow` False is hatched; numbers: True, False or a format "{:.1f}"."""
-    matrix, row_labels, column_labels, limits, allow = _checked(matrix, row_labels, column_labels, limits, allow)
-    q, k = matrix.shape
+    """Show a matrix as a heat map with a colour bar; width and height in inches.
+
+    ``limits``: the values at the ends of the colour bar. ``numbers``: True, False or a format such as "{:.1f}"; by
+    default up to 12 rows and columns have their numbers. Cells where ``allow`` is False, and values that are not
+    finite, are hatched. Raises TypeError for a matrix without real numbers, ValueError for one without two axes or for
+    labels, limits or a mask that do not fit it.
+    """
+    q, k = checked_numbers(matrix, "matrix", 2).shape
     cell = min(0.52, 4.6 / max(q, k))
     with figure(width or max(3.6, k * cell + 2.2), height or max(2.2, q * cell + 1.25), alt=alt) as ax:
         image = draw_heatmap(ax, matrix, row_labels, column_labels, limits=limits, numbers=numbers, allow=allow)
-        bar = ax.figure.colorbar(image, ax=ax, shrink=0.85, aspect=16)
-        bar.outline.set_visible(False)
+        side = max(q, k)  # the bar is as high as the map, however flat that is
+        beside = ax.inset_axes((1 + 0.03 * side / k, 0, 0.03 * side / k, 1))
+        bar = ax.figure.colorbar(image, cax=beside, ticks=MaxNLocator(2 if 4 * q < k else 5))
+        bar.outline.set(edgecolor=style.GRID, linewidth=0.8)
         ax.set(xlabel=xlabel, ylabel=ylabel)
         ax.xaxis.set_label_position("top")
         put_title(ax, title)

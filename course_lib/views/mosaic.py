@@ -1,4 +1,4 @@
-"""Many heads, or very large ones, as one array of pixels: matplotlib would draw them one by one, for seconds."""
+"""Many heads, or very large ones, as one array of pixels: drawn one by one, they would take matplotlib seconds."""
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -10,7 +10,7 @@ STRIPE = 7  # pixels from one stripe of the hatching to the next
 
 
 class Mosaic:
-    """The pixels of a picture of width × height inches, RGBA bytes, transparent where nothing was put."""
+    """The pixels of a picture of width × height inches: RGBA bytes, transparent where nothing has been drawn."""
 
     def __init__(self, width, height, limits):
         self.limits = limits
@@ -18,7 +18,7 @@ class Mosaic:
         self.pixels = np.zeros((*size, 4), dtype=np.uint8)
 
     def put(self, matrix, allowed, x, y, width, height):
-        """Draw a head at this place (inches). With fewer pixels than cells a pixel shows the largest of its cells."""
+        """Draw a head with its top left corner at x, y (inches); a pixel shows the largest of the cells it covers."""
         scale = style.PIXELS_PER_INCH
         top, left = round(y * scale), round(x * scale)
         h, w = max(1, round(height * scale)), max(1, round(width * scale))

@@ -1,36 +1,27 @@
-"""One attention head as a large picture, drawn again for each choice. Sizes are in inches."""
+"""One attention head as a large picture, redrawn for each choice. Sizes are in inches."""
 
 import math
 
 import numpy as np
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from . import style
-from .cells import colour_bar, colours, hatching, ink_on, not_allowed_key, number, text_width
+from .cells import colour_bar, colours, fit_heading, hatching, ink_on, not_allowed_key, number, put_heading, text_width
 
 FADE = 0.5  # how much of the card shows through the rows that are not in focus
-NUMBERS_UP_TO = 10  # cells carry their numbers while there are at most so many rows and columns
+NUMBERS_UP_TO = 10  # rows or columns: larger matrices are drawn without the numbers in their cells
+SAYS_SOMETHING = 0.05  # a smaller weight has its number only in the row in focus
 
 
 class HeadPicture:
     """One head, large: rows are queries, columns are keys. The figure is built once and redrawn for each head.
 
-    rows, columns: the labels; limits: the values of the colour bar's ends; hatch: keep room for the hatching's key.
-    `png(matrix, allowed, title, row)` → PNG bytes.
+    ``rows``, ``columns``: the labels. ``limits``: the values at the ends of the colour bar. ``outside``: whether there
+    are values below and above them. ``hatch``: keep room for the legend of the hatching.
     """
 
-    def __init__(
-        self,
-        rows,
-        columns,
-        limits=(0, 1),
-        hatch=False,
-        colour_map=style.SEQUENTIAL,
-        axis_names=("query: the token that looks", "key: the token it looks at"),
-        outside=(False, False),
-    ):
-        self.limits, self.colour_map = limits, colour_map
+    def __init__(self, rows, columns, limits, outside, hatch):
+        self.limits = limits
         q, k = len(rows), len(columns)
         cell = min(0.5, 5.0 / max(q, k))
         points = min(10.0, max(6.5, cell * 72 * 0.72))
@@ -63,24 +54,25 @@ class HeadPicture:
                 rotation_mode="anchor" if turn == 45 else "default",
             )
             self.row_labels = dict(zip(range(0, q, step), ax.get_yticklabels(), strict=False))
-            place = {"color": style.MUTED, "fontsize": 9}
+            small = {"color": style.MUTED, "fontsize": 9}
             inch = fig.dpi_scale_trans
+            name, middle = "query: the token that looks", bottom + q * cell / 2
+            if text_width(name, 9) > 2 * min(middle, self.height - 0.45 - middle) - 0.2:
+                name = "query"
             ax.text(
                 0.24,
-                bottom + q * cell / 2,
-                axis_names[0],
+                middle,
+                name,
                 transform=inch,
                 rotation=90,
                 ha="center",
                 va="center",
-                **place,
+                **small,
             )
-            ax.text(left, self.height - 0.55, axis_names[1], transform=inch, va="center", **place)
-            self.title = ax.text(
-                0.2, self.height - 0.27, "", transform=inch, fontsize=11, weight="bold", va="center", parse_math=False
-            )
+            ax.text(left, self.height - 0.55, "key: the token it looks at", transform=inch, va="center", **small)
+            self.title = put_heading(ax, "", 0.2, self.height - 0.27, self.width - 0.4, transform=inch)
             bar = min(q * cell, 2.6)
-            colour_bar(fig, (left + k * cell + 0.22, bottom + q * cell - bar, 0.15, bar), limits, colour_map, outside)
+            colour_bar(fig, (left + k * cell + 0.22, bottom + q * cell - bar, 0.15, bar), limits, outside)
             if hatch:
                 under = fig.add_axes((0, 0, 1, 1), xlim=(0, self.width), ylim=(self.height, 0), facecolor="none")
                 under.axis("off")
@@ -91,8 +83,8 @@ class HeadPicture:
                     [ax.text(j, i, "", ha="center", va="center", fontsize=8.5) for j in range(k)] for i in range(q)
                 ]
             if max(q, k) <= 16:  # thin lines between the cells
-                ax.hlines(np.arange(0.5, q - 1), -0.5, k - 0.5, color=style.CARD, linewidth=0.8, zorder=0.5)
-                ax.vlines(np.arange(0.5, k - 1), -0.5, q - 0.5, color=style.CARD, linewidth=0.8, zorder=0.5)
+                ax.hlines(np.arange(0.5, q - 1), -0.5, k - 0.5, color=style.GRID, linewidth=0.6, zorder=0.5)
+                ax.vlines(np.arange(0.5, k - 1), -0.5, q - 0.5, color=style.GRID, linewidth=0.6, zorder=0.5)
             shade = {"facecolor": style.CARD, "alpha": FADE, "linewidth": 0, "zorder": 2.5}
             self.above, self.below = (ax.add_patch(Rectangle((-0.5, -0.5), k, 0, **shade)) for _ in range(2))
             self.frame = ax.add_patch(
@@ -100,21 +92,22 @@ class HeadPicture:
             )
         self.hatched, self.shown_mask = None, None
 
-    def png(self, matrix, allowed=None, title="", row=None):
-        """The head as PNG; `row` is framed and the others are faded."""
-        rgba = colours(matrix, self.limits, self.colour_map)
+    def png(self, matrix, allowed, title, row):
+        """Return the head as PNG bytes, with ``row`` framed and the others faded, unless it is None."""
+        rgba = colours(matrix, self.limits)
         self.image.set_data(rgba)
         self._hatch(allowed)
-        seen = rgba.copy()
+        inks = ink_on(rgba)
+        shown = np.ones(matrix.shape, dtype=bool) if allowed is None else np.array(allowed)
         if row is not None:
-            faded = np.arange(len(seen)) != row
-            seen[faded, :, :3] = (1 - FADE) * seen[faded, :, :3] + FADE * np.array(to_rgb(style.CARD))
-        inks = ink_on(seen)
+            shown &= (np.arange(len(matrix)) == row)[:, None]  # faded cells carry no numbers
+        elif self.limits == (0, 1):
+            shown &= matrix >= SAYS_SOMETHING
         for i, line in enumerate(self.numbers):
             for j, text in enumerate(line):
-                text.set_text(number(matrix[i, j]) if allowed is None or allowed[i, j] else "")
+                text.set_text(number(matrix[i, j]) if shown[i, j] else "")
                 text.set_color(str(inks[i, j]))
-        self.title.set_text(title)
+        fit_heading(self.title, title, self.width - 0.4)
         for i, label in self.row_labels.items():
             label.set_weight("bold" if i == row else "normal")
         for patch in (self.above, self.below, self.frame):

@@ -1,9 +1,11 @@
-"""One JupyterLab for all browser tests, on copies of the notebooks; everything is skipped where there is no browser."""
+"""One JupyterLab for all browser tests, on copies of the notebooks; without a browser every test is skipped."""
 
-import shutil
+import platform
 
 import lab
 import pytest
+
+from tools import working_copies
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +13,7 @@ def server(tmp_path_factory):
     if reason := lab.why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("lab")
-    shutil.copytree(lab.ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    working_copies.update(lab.ROOT / "notebooks", folder / "notebooks", platform.python_version())  # as `make lab` does
     with lab.running_lab(folder) as running:
         yield running
 

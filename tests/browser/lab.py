@@ -1,4 +1,4 @@
-"""JupyterLab on the loopback address and a headless Chromium that runs notebooks in it; nothing else is contacted.
+"""JupyterLab on the loopback address and a headless Chromium that runs notebooks in it, and contacts nothing else.
 
 with running_lab(folder) as server, chromium() as browser:
     page = open_notebook(browser, server, "03.ipynb")
@@ -20,6 +20,8 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+import nbformat
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSER_ARGUMENTS = [
@@ -54,18 +56,18 @@ class Server:
 
 
 def chromium_path():
-    """The system's Chromium or Chrome, or None. Playwright's own download is not used."""
+    """Return the path of the system's Chromium or Chrome, or None. Playwright's own download is not used."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-    places = (
+    apps = (
         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
         "/Applications/Chromium.app/Contents/MacOS/Chromium",
     )
-    found = [shutil.which(name) for name in names] + [place for place in places if Path(place).exists()]
+    found = [shutil.which(name) for name in names] + [app for app in apps if Path(app).exists()]
     return os.environ.get("COURSE_CHROMIUM") or next((path for path in found if path), None)
 
 
 def why_not():
-    """The reason why browser tests cannot run here, or None."""
+    """Return why browser tests cannot run here, or None if they can."""
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -85,7 +87,7 @@ def free_port():
 
 @contextlib.contextmanager
 def running_lab(folder, settings=None, timeout=60):
-    """A JupyterLab with a token on a free port, its root in `folder`, blind to the user's configuration."""
+    """Run a JupyterLab with a token on a free port, rooted in ``folder``, without the user's configuration."""
     home = Path(tempfile.mkdtemp(prefix="course-lab-"))
     process = None
     try:
@@ -131,13 +133,13 @@ def _start(server, home, settings):
         f"--ServerApp.root_dir={server.folder}",
         "--ServerApp.allow_root=True",
         "--ServerApp.terminals_enabled=False",
-        "--ContentsManager.pre_save_hook=course_lib.on_save.pictures_only",  # as run.py sets it
+        "--ContentsManager.pre_save_hook=course_lib.jupyter.pictures_only",  # as run.py sets it
         "--LabApp.news_url=None",
         "--LabApp.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
     ]
-    with contextlib.suppress(ValueError):  # a SIGTERM would skip `finally` and leave the server behind
+    with contextlib.suppress(ValueError):  # SIGTERM would skip ``finally`` and leave the server running
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with open(home / "lab.log", "w", encoding="utf-8") as log:
@@ -160,7 +162,7 @@ def _wait_for(server, process, log, timeout):
 
 
 def _stop(server, process):
-    """Ask it to stop, kernels included; after ten seconds end the process itself."""
+    """Ask the server to stop, kernels included; after ten seconds end the process."""
     with contextlib.suppress(OSError):
         request = urllib.request.Request(f"{server.url}/api/shutdown?token={server.token}", method="POST")
         urllib.request.urlopen(request, timeout=5).close()
@@ -173,7 +175,7 @@ def _stop(server, process):
 
 @contextlib.contextmanager
 def chromium():
-    """A headless browser: the system's Chromium, driven by Playwright."""
+    """Run the system's Chromium without a window, driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -185,9 +187,9 @@ def chromium():
 
 
 def guarded_page(browser, width=1280, height=1600, script="", **options):
-    """A page that refuses and records what leaves the loopback address, and collects script and console errors.
+    """Return a page that blocks and records requests beyond the loopback address, and collects script errors.
 
-    script: JavaScript that runs in the page before anything else.
+    ``script``: JavaScript that runs in the page before anything else.
     """
     page = browser.new_context(
         viewport={"width": width, "height": height}, reduced_motion="reduce", **options
@@ -215,14 +217,42 @@ def guarded_page(browser, width=1280, height=1600, script="", **options):
 
 
 def own_splash(error):
-    """JupyterLab's own fault, now and then: when two changes of theme end within 0.2 s, two timers remove its splash
-    screen, and the second finds it gone. Known by its message and by a stack of a single line in JupyterLab's core."""
+    """Return True for an error of JupyterLab's own, which has a one-line stack in its core.
+
+    When two changes of theme end within 0.2 s, two timers remove the splash screen, and the second finds it gone.
+    """
     lines = [line for line in (error.stack or "").splitlines() if line.strip().startswith("at ")]
     return "'removeChild'" in str(error) and len(lines) == 1 and "jlab_core" in lines[0]
 
 
+@contextlib.contextmanager
+def offline_page(browser, path):
+    """Open a file in a page without a network; at the end there must be no error, and no request beyond the file."""
+    page = guarded_page(browser, width=1000)
+    page.unroute("**/*")
+    page.context.set_offline(True)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    try:
+        yield page
+        assert page.errors == [] and all(url.startswith(("file:", "blob:", "data:")) for url in asked), asked
+    finally:
+        page.context.close()
+
+
+def write_notebook(folder, name, cells):
+    """Write a notebook of code cells; return its name."""
+    book = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
+    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    nbformat.write(book, folder / name)
+    return name
+
+
 def open_notebook(browser, server, path, **options):
-    """The notebook in a workspace of its own, its kernel ready."""
+    """Open the notebook in a new workspace and wait until its kernel is ready."""
     page = guarded_page(browser, **options)
     page.goto(f"{server.url}/lab/workspaces/w{secrets.token_hex(4)}/tree/{path}?reset&token={server.token}")
     page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=60_000)
@@ -232,7 +262,7 @@ def open_notebook(browser, server, path, **options):
 
 
 def wait_until_idle(page, timeout=60_000):
-    """Until the kernel exists and does nothing; the indicator alone says "idle" for a second before there is one."""
+    """Wait until the kernel exists and is idle; the indicator alone says "idle" for a second before there is one."""
     page.wait_for_function(
         """() => {
         const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
@@ -249,14 +279,14 @@ def command(page, name, **arguments):
 
 
 _TROUBLE = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']"
-# In the page: the code cells that have a text and are waiting, running or never run ("[ ]:", "[*]:").
+# In the page: the code cells with text that are waiting, running or were never run ("[ ]:", "[*]:").
 _UNFINISHED = r"""[...document.querySelectorAll('.jp-Notebook .jp-Cell')].map((cell, n) => [cell, n]).filter(([cell]) =>
     cell.classList.contains('jp-CodeCell') && cell.querySelector('.cm-content')?.textContent.trim() &&
     !/^\[\d+\]:?$/.test(cell.querySelector('.jp-InputPrompt').textContent.trim()))"""
 
 
 def run_all(page, timeout=300_000):
-    """Run all cells from the menu; ends when all are done, or when a cell failed and JupyterLab gave up on the rest."""
+    """Run all cells from the menu; return when all have run, or one failed and JupyterLab gave up on the rest."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.wait_for_function(
@@ -269,7 +299,7 @@ def run_all(page, timeout=300_000):
 
 
 def troubles(page):
-    """[(cell number from 0, text)]: the last line of every traceback and of what is on stderr, and cells not run."""
+    """Return [(cell, text)]: the last line of every traceback and of every output on stderr, and the cells not run."""
     found = page.evaluate(
         """trouble => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].flatMap((cell, n) =>
         [...cell.querySelectorAll(trouble)].map(output => [n, output.textContent.trim().split('\\n').at(-1)]))""",
@@ -280,7 +310,7 @@ def troubles(page):
 
 
 def run_cell(page, n, timeout=60_000):
-    """Run the n-th code cell with the keyboard and wait until it has run; returns what it shows as text."""
+    """Run the n-th code cell with the keyboard, wait until it has run, and return its output as text."""
     cell = page.locator(".jp-Notebook .jp-CodeCell").nth(n)
     cell.locator(".cm-content").click()
     count = cell.locator(".jp-InputPrompt").first.inner_text()
@@ -308,7 +338,7 @@ def choose_theme(page, name):
 
 
 def smallest_contrast(page, selectors):
-    """The smallest contrast (WCAG: 4.5 is readable) of text and what is behind it, over the first of each selector."""
+    """Return the smallest contrast (WCAG: 4.5 is legible) of text and background, over the first of each selector."""
     return page.evaluate(
         """selectors => {
         const light = colour => { const [r, g, b] = colour.match(/[\\d.]+/g).map(v => { v /= 255;

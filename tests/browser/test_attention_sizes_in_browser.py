@@ -1,6 +1,6 @@
 """The attention view measured: bytes sent, first paint, script time of each interaction, the page without a kernel.
 
-The figures are printed (pytest -s); a test fails only beyond five times a limit.
+The measurements are printed (pytest -s); a test fails only beyond five times a limit.
 """
 
 import json
@@ -9,12 +9,11 @@ import subprocess
 import sys
 
 import pytest
-from lab import guarded_page, open_notebook, run_cell, troubles
-from test_attention_view_in_browser import notebook
+from lab import offline_page, open_notebook, run_cell, troubles, write_notebook
 
 LIMITS = {"sent": 1.2e6, "page": 2e6, "first paint": 300, "interaction": 16, "key to picture": 50}
 
-# In the page, before all else: when how many bytes arrived, and when a view was ready.
+# In the page, before anything else: when and how many bytes arrived, and when a view was ready.
 RECORDER = """(() => {
     window.arrived = []; window.ready = [];
     const Plain = window.WebSocket;
@@ -49,7 +48,7 @@ CELLS = (
 
 
 def within(name, value, report):
-    """Print the figure beside its limit; beyond five times the limit fail."""
+    """Print the measurement beside its limit; fail beyond five times the limit."""
     text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
     print(f"attention view: {report}: {text} (limit {LIMITS[name]:,.0f})")
     assert value <= 5 * LIMITS[name], report
@@ -57,7 +56,9 @@ def within(name, value, report):
 
 @pytest.fixture(scope="module")
 def page(server, browser):
-    page = open_notebook(browser, server, notebook(server.folder, "sizes.ipynb", CELLS), width=1300, script=RECORDER)
+    page = open_notebook(
+        browser, server, write_notebook(server.folder, "sizes.ipynb", CELLS), width=1300, script=RECORDER
+    )
     run_cell(page, 0)
     yield page
     page.context.close()
@@ -76,7 +77,7 @@ def frames(page):
 
 
 def interactions(page, view, acts):
-    """Median milliseconds of script of these interactions: what the handlers and the drawing took together."""
+    """Return the median and largest milliseconds of script, handlers and drawing together, of these interactions."""
     found = []
     for act in acts:
         view.evaluate("e => { e.timings = []; }")
@@ -87,7 +88,7 @@ def interactions(page, view, acts):
 
 
 def measure_all(page, view):
-    """{interaction: median ms} by mouse and by keyboard."""
+    """Return {interaction: (median, largest) milliseconds} by mouse and by keyboard."""
     figure = view.get_by_role("grid")
     figure.scroll_into_view_if_needed()
     box, layout = figure.bounding_box(), view.evaluate("e => e.layout")
@@ -116,7 +117,7 @@ def test_144_heads_of_64_tokens(page, server, browser):
     view.locator("xpath=self::*[@data-ready='1']").wait_for()
     ready = page.evaluate("() => window.ready[0]")
     arrived = page.evaluate("n => window.arrived.slice(n)", before)
-    # The output that says "show this, now", with the still picture, is the last large message before the paint.
+    # The output that shows the view, with its still picture, is the last large message before the first paint.
     shown, picture = max((when, size) for when, size in arrived if size > 100_000 and when < ready)
     total = sum(size for _, size in arrived)
     within("sent", total - picture, "bytes sent for 12 x 12 x 64 x 64, with the view's own code")
@@ -131,34 +132,26 @@ def test_144_heads_of_64_tokens(page, server, browser):
 
 def test_the_page_without_kernel_and_network(page, server, browser):
     within("page", int(run_cell(page, 2)), "bytes of the page of 12 x 12 x 64 x 64")
-    alone = guarded_page(browser, width=1000)
-    alone.unroute("**/*")
-    alone.context.set_offline(True)
-    asked = []
-    alone.on("request", lambda request: asked.append(request.url))
-    alone.goto((server.folder / "big.html").as_uri())
-    alone.locator(".attention-view[data-ready='1']").wait_for()
-    alone.get_by_label("Layer", exact=True).select_option("7")
-    alone.get_by_label("Head", exact=True).select_option("0")
-    figure = alone.get_by_role("grid")
-    figure.focus()
-    for key in ("]", "]", "ArrowDown", "End", "Home"):
-        alone.keyboard.press(key)
-    frames(alone)
-    state = json.loads(alone.locator(".attention-view").get_attribute("data-state"))
-    assert (state["layer"], state["head"], state["query"], state["key"]) == (7, 2, 0, 0)
-    assert alone.locator(".attention-line").inner_text() == "“the” (0) reads “the” (0): 1.0000"
-    assert alone.errors == [] and all(url.startswith(("file:", "blob:", "data:")) for url in asked)
-    alone.context.close()
+    with offline_page(browser, server.folder / "big.html") as alone:
+        alone.locator(".attention-view[data-ready='1']").wait_for()
+        alone.get_by_label("Layer", exact=True).select_option("7")
+        alone.get_by_label("Head", exact=True).select_option("0")
+        alone.get_by_role("grid").focus()
+        for key in ("]", "]", "ArrowDown", "End", "Home"):
+            alone.keyboard.press(key)
+        frames(alone)
+        state = json.loads(alone.locator(".attention-view").get_attribute("data-state"))
+        assert (state["layer"], state["head"], state["query"], state["key"]) == (7, 2, 0, 0)
+        assert alone.locator(".attention-line").inner_text() == "“the” (0) reads “the” (0): 1.0000"
 
 
-def test_512_tokens_do_not_freeze_and_a_layer_is_sent_when_it_is_looked_at(page):
+def test_512_tokens_do_not_freeze_and_a_layer_is_sent_when_it_is_chosen(page):
     run_cell(page, 3)
     view = page.locator("[aria-label=Huge]")
     view.locator("xpath=self::*[@data-ready='1']").wait_for()
     for name, (median, most) in measure_all(page, view).items():
         print(f"attention view: ms of script at 512 tokens, {name}: {median:.1f} (most {most:.1f})")
-        assert median < 250, "that would be felt as a freeze"
+        assert median < 250, "the page would seem frozen"
     view.get_by_label("Layer", exact=True).select_option("1")
     view.get_by_label("Head", exact=True).select_option("3")
     page.wait_for_function(
@@ -193,31 +186,24 @@ def test_the_laboratory_follows_every_key(page):
         "old => document.querySelector('.attention-next li').innerText !== old",
         arg=first,
     )
-    assert lab_says(page).endswith("yonder window breaks', [[0, 0]], False, 1.0)")
+    assert lab_says(page).endswith("yonder window breaks', ((0, 0),), False, 1.0)")
     view.get_by_role("button", name="As trained", exact=True).click()
     view.locator(".attention-next button").first.click()
     page.wait_for_function("() => !/breaks$/.test(document.querySelector('.attention-text').value)")
-    assert lab_says(page).endswith(", [], True, 1.0)")
+    assert lab_says(page).endswith(", (), True, 1.0)")
 
 
 def test_an_exported_notebook_works_offline(page, server, browser):
     cells = [CELLS[0], "allow, tokens = causal(8)\nattention_view(random_rows(2, 2, 8), tokens, allow=allow, query=5)"]
-    notebook(server.folder, "export.ipynb", cells)
+    write_notebook(server.folder, "export.ipynb", cells)
     made = subprocess.run(
         [sys.executable, "-m", "course_lib.views.export", str(server.folder / "export.ipynb")],
         capture_output=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr[-2000:]
-    alone = guarded_page(browser, width=1000)
-    alone.unroute("**/*")
-    alone.context.set_offline(True)
-    asked = []
-    alone.on("request", lambda request: asked.append(request.url))
-    alone.goto((server.folder / "export.html").as_uri())
-    alone.locator(".attention-view[data-ready='1']").wait_for()
-    alone.get_by_role("radio", name="layer 1, head 0").click()
-    frames(alone)
-    state = json.loads(alone.locator(".attention-view").get_attribute("data-state"))
-    assert (state["layer"], state["head"], state["query"]) == (1, 0, 5)
-    assert alone.errors == [] and all(url.startswith(("file:", "blob:", "data:")) for url in asked), asked
-    alone.context.close()
+    with offline_page(browser, server.folder / "export.html") as alone:
+        alone.locator(".attention-view[data-ready='1']").wait_for()
+        alone.get_by_role("radio", name="layer 1, head 0").click()
+        frames(alone)
+        state = json.loads(alone.locator(".attention-view").get_attribute("data-state"))
+        assert (state["layer"], state["head"], state["query"]) == (1, 0, 5)

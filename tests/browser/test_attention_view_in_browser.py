@@ -4,7 +4,17 @@ import json
 
 import nbformat
 import pytest
-from lab import choose_theme, command, open_notebook, run_all, run_cell, save, smallest_contrast, troubles
+from lab import (
+    choose_theme,
+    command,
+    open_notebook,
+    run_all,
+    run_cell,
+    save,
+    smallest_contrast,
+    troubles,
+    write_notebook,
+)
 
 CELLS = (
     "import numpy as np\nfrom course_lib.views import LivePlot, attention_view, plot_lines",
@@ -23,7 +33,7 @@ CELLS = (
     "plot_lines({'square': np.arange(5.0) ** 2}, alt='A parabola: <i>0</i> to 16')",
     (
         "class History:\n    losses = []\n\n"
-        "plot = LivePlot(every_seconds=0, alt='The loss falls')\nfor step in range(5):\n"
+        "plot = LivePlot(alt='The loss falls')\nfor step in range(5):\n"
         "    History.losses.append(1 / (1 + step))\n    plot.update(History)\nplot.close()"
     ),
     "view.layer, view.head, view.query, view.key, view.mode, view.stage, view.solo, view.weight",
@@ -32,21 +42,12 @@ CELLS = (
 STATE, OTHER = len(CELLS) - 2, len(CELLS) - 1
 
 
-def notebook(folder, name, cells):
-    book = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
-    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
-    nbformat.write(book, folder / name)
-    return name
-
-
 @pytest.fixture(scope="module")
 def page(server, browser):
     cells = list(CELLS)
     cells[2] = "import warnings; warnings.simplefilter('ignore')  # rows cut off do not sum to 1\n" + cells[2]
     page = open_notebook(
-        browser, server, notebook(server.folder, "view.ipynb", cells), width=1300, accept_downloads=True
+        browser, server, write_notebook(server.folder, "view.ipynb", cells), width=1300, accept_downloads=True
     )
     run_all(page)
     page.locator(".attention-view[data-ready='1']").nth(1).wait_for()
@@ -90,7 +91,7 @@ def line(page, n=0):
 
 @pytest.fixture
 def start(page):
-    """Every test starts from the same choices, however the one before it ended."""
+    """The page, reset to the same choices however the test before ended."""
     code = "view.layer = view.head = 0; view.query = view.key = None; view.mode = 'heatmap'; view.stage = 'weights'"
     code += "; view.solo = view.hide_first = view.log_scale = view.per_head = False"
     kernel(page, code)
@@ -113,7 +114,7 @@ def says(page, n=STATE):
 
 
 def cell_centre(page, query, key, n=0):
-    """Where a cell is in the window: the grid of cells is found by its colours' edges, known from the layout."""
+    """Return where a cell is in the window, from the layout that the view publishes."""
     box = figure(page, n).bounding_box()
     layout = page.evaluate("n => document.querySelectorAll('.attention-view')[n].layout", n)
     cell = layout["cell"]
@@ -121,7 +122,7 @@ def cell_centre(page, query, key, n=0):
 
 
 def pixel(page, query, key, n=0, dx=0.0):
-    """[r, g, b, a] of the drawn head at a cell; dx: part of a cell to the right of its middle."""
+    """Return [r, g, b, a] of the drawn head at a cell, ``dx`` of a cell to the right of its middle."""
     return page.evaluate(
         """([n, query, key, dx]) => { const root = document.querySelectorAll('.attention-view')[n];
         const {cell, left, top} = root.layout, dense = devicePixelRatio;
@@ -150,21 +151,29 @@ def test_hover_reads_the_exact_weight_and_click_locks(start):
     assert answer.startswith("(0, 0, 3, 1, 'heatmap', 'weights', False, ")
     import numpy as np
 
-    assert np.float32(shown) == np.float32(float(answer.rstrip(")").split(", ")[-1])), "not the float32 of the kernel"
+    assert np.float32(shown) == np.float32(float(answer.rstrip(")").split(", ")[-1])), "not the kernel's float32"
     page.mouse.click(*cell_centre(page, 3, 1))
     page.mouse.move(2, 2)
     until(page, query=None, key=None)
 
 
-def test_a_locked_query_keeps_its_row(start):
+def test_a_locked_row_says_so_yields_to_the_pointer_and_is_let_go(start):
     page = start
     x, y = cell_centre(page, 4, 0)
     layout = page.evaluate("() => document.querySelector('.attention-view').layout")
+    free = view(page).get_by_role("button", name="Let go")
+    assert not free.is_visible()
     page.mouse.click(x - layout["cell"] / 2 - 12, y)  # on the label
     until(page, query=4, key=None)
-    page.mouse.move(*cell_centre(page, 1, 2))
-    until(page, query=4, key=2)
+    assert "is locked." in view(page).locator(".attention-lock").inner_text()
+    page.mouse.move(*cell_centre(page, 1, 0))
+    until(page, query=1, key=0)
+    page.mouse.move(2, 2)
+    until(page, query=4, key=None)
     assert says(page).startswith("(0, 0, 4, None")
+    free.click()
+    until(page, query=None, key=None)
+    assert says(page).startswith("(0, 0, None, None") and not free.is_visible()
 
 
 def test_heads_hover_click_and_double_click(start):
@@ -177,7 +186,7 @@ def test_heads_hover_click_and_double_click(start):
     assert page.evaluate(empty) == 0, "every head is drawn small"
     heads.nth(4).hover()
     until(page, layer=1, head=1)
-    assert says(page).startswith("(0, 0,"), "to look is not to choose"
+    assert says(page).startswith("(0, 0,"), "a preview chooses nothing"
     page.mouse.move(2, 2)
     until(page, layer=0, head=0)
     heads.nth(4).click()
@@ -209,7 +218,7 @@ def test_products_sum_to_the_score(start):
     page = start
     kernel(page, "view.query, view.key = 2, 1")
     until(page, query=2, key=1)
-    text = view(page).locator(".attention-products p").inner_text().replace("−", "-")
+    text = view(page).locator(".attention-products p").first.inner_text().replace("−", "-")
     kernel(page, "print(float(queries[0, 0, 2] @ keys[0, 0, 1]))")
     total = float(text.split("sum to ")[1].split()[0])
     scaled = float(text.split("= ")[1].split()[0])
@@ -259,7 +268,7 @@ def test_a_walk_by_keyboard_alone(start):
     ):
         page.keyboard.press(key)
         until(page, **wanted)
-    for key in "abxddz":  # JupyterLab's commands for cells must not be triggered from inside the view
+    for key in "abxddz":  # must not trigger JupyterLab's commands for cells
         page.keyboard.press(key)
     assert page.locator(".jp-Notebook .jp-Cell").count() == cells
     page.keyboard.press("Escape")
@@ -276,13 +285,14 @@ def test_a_walk_by_keyboard_alone(start):
 
 def test_not_allowed_is_hatched_and_not_zero(start):
     page = start
-    assert pixel(page, 0, 0) == pytest.approx([254, 232, 56, 255], abs=2), "weight 1 is the end of cividis"
+    assert pixel(page, 0, 0) == pytest.approx([7, 47, 102, 255], abs=2), "weight 1 is the end of the blues"
     stripes = {tuple(pixel(page, 0, 3, dx=dx / 30)) for dx in range(-8, 9)}
-    zero = (0, 34, 78, 255)
+    zero = (255, 255, 255, 255)
     assert len(stripes) > 1 and zero not in stripes
+    assert min(min(stripe[:3]) for stripe in stripes) > 200, "faint"
     kernel(page, "view.stage = 'dot'")
     until(page, stage="dot")
-    assert tuple(pixel(page, 0, 3)) not in stripes, "q·k is there before the mask"
+    assert tuple(pixel(page, 0, 3)) not in stripes, "q·k is drawn before the mask"
 
 
 def test_tokens_are_text(start):
@@ -336,6 +346,111 @@ def test_both_themes_are_readable_and_the_canvas_follows(start, theme):
             if (label.data[n + 3] > 200) sums.push(label.data[n] + label.data[n + 1] + label.data[n + 2]);
         return [Math.min(...sums), Math.max(...sums)]; }""")
     assert drawn[0] < 100 if theme == "light" else drawn[1] > 600, f"the labels on the canvas: {drawn}"
+
+
+CONTRAST = """pairs => Math.min(...pairs.map(colours => {
+    const ink = document.createElement('canvas').getContext('2d');
+    const [a, b] = colours.map(colour => { ink.fillStyle = colour; return ink.fillStyle.slice(1).match(/../g)
+        .map(pair => parseInt(pair, 16) / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); })
+        .map(([r, g, b]) => 0.2126 * r + 0.7152 * g + 0.0722 * b).sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05); }))"""
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("stage", ["weights", "scaled", "dot"])
+def test_every_number_is_legible_and_zero_looks_like_the_page(start, theme, stage):
+    page = start
+    choose_theme(page, theme)
+    page.wait_for_timeout(500)
+    kernel(page, f"view.stage = {stage!r}; view.query = None")
+    until(page, stage=stage, query=None)
+    numbers = page.evaluate("() => document.querySelector('.attention-view').numbers")
+    assert len(numbers) > 8 and page.evaluate(CONTRAST, [pair for _, *pair in numbers]) >= 4.5
+    if stage == "weights":
+        assert all(float(text) >= 0.05 for text, *_ in numbers), "smaller ones say nothing"
+    kernel(page, "view.query = 3")
+    until(page, query=3)
+    locked = page.evaluate("() => document.querySelector('.attention-view').numbers")
+    assert len(locked) == (5 if stage == "dot" else 4), "the row in focus has all its numbers, faded ones have none"
+    colours = page.evaluate(
+        """() => { const root = document.querySelector('.attention-view');
+        const {x, y, height} = root.layout.bar, dense = devicePixelRatio;
+        const ink = root.querySelector('.attention-figure canvas').getContext('2d');
+        const at = part => [...ink.getImageData((x + 5) * dense, (y + height * part - 2) * dense, 1, 1).data];
+        return [at(1), at(0.5), getComputedStyle(root).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)]; }"""
+    )
+    lowest, middle, paper = colours
+    zero = lowest if stage == "weights" else middle
+    assert zero[:3] == pytest.approx(paper, abs=14), "zero has the colour of the page"
+
+
+def test_negative_scores_are_drawn_as_negative(start):
+    page = start
+    kernel(page, "view.stage = 'dot'; view.query = 2")
+    until(page, stage="dot", query=2)
+    bars = page.evaluate(
+        """() => [...document.querySelector('.attention-view').querySelectorAll('.attention-lists li:not([hidden])')]
+        .map(row => { const bar = row.querySelector('i'), whole = bar.parentElement.getBoundingClientRect();
+            const box = bar.getBoundingClientRect(), middle = whole.x + whole.width / 2;
+            return [row.querySelector('span').textContent.replace('\u2212', '-'), box.left - middle, box.right - middle,
+                getComputedStyle(bar).backgroundColor]; })"""
+    )
+    positive, negative = ([bar for bar in bars if (float(bar[0]) < 0) == below] for below in (False, True))
+    assert positive and negative
+    assert all(abs(left) < 1 and right > 0 for _, left, right, _ in positive)
+    assert all(left < 0 and abs(right) < 1 for _, left, right, _ in negative)
+    assert not {bar[3] for bar in positive} & {bar[3] for bar in negative}, "not in one colour"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (1440, 900), (1920, 1080), (700, 900)])
+def test_the_picture_fits_the_window(start, width, height):
+    page = start
+    before = page.viewport_size
+    try:
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(500)
+        pane = page.locator(".jp-WindowedPanel-outer").first.bounding_box()
+        box = view(page).bounding_box()
+        assert box["height"] <= pane["height"] or width < 1000, (box, pane)
+        columns = view(page).get_attribute("data-columns")
+        assert (columns == "1") == (width < 1000)
+        outer = view(page).bounding_box()
+        for part in ("figure", "panel", "side", "controls"):
+            inner = view(page).locator(f".attention-{part}").first.bounding_box()
+            assert inner["x"] >= outer["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 1, part
+        layout = page.evaluate("() => document.querySelector('.attention-view').layout")
+        assert layout["width"] >= (130 if width < 1000 else 200), "the map itself has room"
+    finally:
+        page.set_viewport_size(before)
+        page.wait_for_timeout(500)
+
+
+def test_the_laboratory_fits_a_small_laptop(server, browser):
+    cells = [
+        "from course_lib.training import load_checkpoint\nfrom course_lib.views import AttentionLab",
+        "text = 'Ming bought apples, not bananas, because they were fresh. She had tasted the'\n"
+        "lab = AttentionLab(load_checkpoint('market-gpt'), text, layer=1, head=1, query=15); lab",
+    ]
+    page = open_notebook(browser, server, write_notebook(server.folder, "fits.ipynb", cells), width=1366, height=768)
+    try:
+        run_all(page)
+        page.locator(".attention-view[data-ready='1']").wait_for()
+        pane = page.locator(".jp-WindowedPanel-outer").first.bounding_box()
+        assert view(page).bounding_box()["height"] <= pane["height"]
+        area = view(page).get_by_label("Sentence")
+        area.focus()
+        page.keyboard.press("Control+End")
+        page.keyboard.type(" apples")
+        until(page, query=16)  # the last token is still in focus
+        assert "“apples” (16)" in line(page).inner_text()
+        area.fill("zzz")
+        page.wait_for_function("() => /type something/.test(document.querySelector('.attention-note').textContent)")
+        area.fill("Ming bought")
+        until(page, query=1)
+        assert page.errors == []
+    finally:
+        command(page, "kernelmenu:shutdown")
+        page.context.close()
 
 
 # ---- several views, files, saving -----------------------------------------------------------------------------------

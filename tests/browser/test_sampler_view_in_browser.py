@@ -2,13 +2,13 @@
 
 import nbformat
 import pytest
-from lab import choose_theme, open_notebook, run_all, save, smallest_contrast, troubles
+from lab import choose_theme, open_notebook, run_all, save, smallest_contrast, troubles, write_notebook
 
 CELLS = (
     (
         "from course_lib.training import load_checkpoint\nfrom course_lib.views import sampler_view\n"
         "poet = load_checkpoint('shakespeare-gpt', track='numpy')\n"
-        "view = sampler_view(poet.model, poet.tokenizer, 'ROMEO:', length=60)\n"
+        "view = sampler_view(poet.model, poet.tokenizer, 'ROMEO:', max_new_tokens=60)\n"
         "view"
     ),
     "print(view.temperature, view.top_k, repr(view.prompt))",
@@ -17,12 +17,7 @@ CELLS = (
 
 @pytest.fixture(scope="module")
 def page(server, browser):
-    book = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
-    book.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    nbformat.write(book, server.folder / "sampler.ipynb")
-    page = open_notebook(browser, server, "sampler.ipynb", width=1300)
+    page = open_notebook(browser, server, write_notebook(server.folder, "sampler.ipynb", CELLS), width=1300)
     run_all(page)
     page.locator(".sampler-view img").wait_for()
     yield page
@@ -58,9 +53,7 @@ def slider(page, name):
 
 
 def write_prompt(page, text):
-    box = page.locator(".sampler-view").get_by_label("Prompt", exact=True)
-    box.fill(text)
-    return box
+    page.locator(".sampler-view").get_by_label("Prompt", exact=True).fill(text)
 
 
 def test_keyboard_moves_the_sliders(page):
@@ -75,10 +68,10 @@ def test_keyboard_moves_the_sliders(page):
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     wait_for_words(page, "temperature 0.1, top-k 2,")
-    for key in "abxdd":  # JupyterLab's commands for cells must not be triggered from inside the view
+    for key in "abxdd":  # must not trigger JupyterLab's commands for cells
         page.keyboard.press(key)
     assert page.locator(".jp-Notebook .jp-Cell").count() == cells
-    wait_for_line(page, "2 of 65 tokens can come")
+    wait_for_line(page, "2 of 65 tokens are possible")
 
 
 def test_a_prompt_and_the_button(page):
@@ -127,7 +120,7 @@ def test_text_is_readable_in_both_themes(page, theme):
     )
 
 
-def test_the_bars_stand_beside_the_controls(page):
+def test_the_bars_are_beside_the_controls(page):
     wait_for_words(page, "after")
     box, bars = (page.locator(f".sampler-view {name}").bounding_box() for name in ("textarea", "img"))
     assert bars["x"] > box["x"] + box["width"] and abs(bars["y"] - box["y"]) < 40

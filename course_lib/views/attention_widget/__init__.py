@@ -1,5 +1,5 @@
-"""The attention view: a widget that works by mouse and by keyboard, offline, and without a kernel as a picture.
+"""The attention view: a widget that works by mouse and keyboard, offline, and as a picture where there is no kernel.
 
-`view.py` and `lab.py` are the kernel's side, `js/` the browser's, `page.py` makes pages that need neither kernel nor
-network, `codec.py` packs the weights.
+``view.py`` and ``lab.py`` are the kernel's side, ``js/`` is the browser's, ``page.py`` makes pages that need neither
+kernel nor network, and ``codec.py`` packs the weights.
 """

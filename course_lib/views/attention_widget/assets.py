@@ -1,6 +1,6 @@
-"""The browser's part of the view: plain JavaScript and CSS files beside this one. No build step, no network.
+"""The browser's part of the view: the plain JavaScript and CSS files in ``js/``. No build step, no network.
 
-anywidget wants one ES module, so the parts are joined in this order; they share one scope, the last one exports.
+anywidget wants one ES module, so the parts are joined in this order; they share one scope, and the last one exports.
 """
 
 from functools import cache
@@ -28,11 +28,11 @@ PARTS = (
 
 @cache
 def script():
-    """The ES module."""
+    """Return the ES module."""
     return "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in PARTS)
 
 
 @cache
 def style():
-    """The style sheet."""
+    """Return the style sheet."""
     return (HERE / "js" / "view.css").read_text(encoding="utf-8")

@@ -1,14 +1,14 @@
-"""Attention weights as the browser gets them: 16 bits a weight, the allowed cells only, one block of bytes a layer."""
+"""Attention weights as the browser gets them: 16 bits per weight, allowed cells only, one block of bytes per layer."""
 
 import numpy as np
 
-STEPS = 65_535  # of a 16-bit number: over 0 … 1 a weight is off by 7.6e-6 at most
+STEPS = 65_535  # of a 16-bit number: a weight from 0 to 1 is off by at most 7.6e-6
 
 
 def pack_mask(allow):
-    """allow (L, H, Q, K) or None → None if all is allowed, else {"shared": one mask for all heads?, "bits": bytes}.
+    """Pack a mask (L, H, Q, K) -> {"shared": one mask for all heads?, "bits": bytes}, or None if all is allowed.
 
-    Eight cells a byte, the first in the highest bit; a mask that all heads share is sent once.
+    Eight cells per byte, the first in the highest bit; a mask that all heads share is sent once.
     """
     if allow is None or allow.all():
         return None
@@ -19,7 +19,7 @@ def pack_mask(allow):
 
 
 def pack_layer(weights, allow, code):
-    """weights (H, Q, K) → bytes: each allowed cell as a little-endian 16-bit step between the values code[0], code[1].
+    """Pack weights (H, Q, K) -> bytes: each allowed cell as a little-endian 16-bit step from code[0] to code[1].
 
     >>> pack_layer(np.array([[[0.0, 1.0]]]), None, (0, 1))
     b'\\x00\\x00\\xff\\xff'
@@ -28,11 +28,3 @@ def pack_layer(weights, allow, code):
     cells = weights.reshape(-1) if allow is None else weights[allow]
     cells = (cells - low) * (STEPS / (high - low))
     return np.rint(np.clip(cells, 0, STEPS)).astype("<u2").tobytes()
-
-
-def unpack_layer(data, allow, code):
-    """What the browser makes of `pack_layer`: values where allow (H, Q, K) is True, NaN elsewhere."""
-    low, high = code
-    values = np.full(allow.shape, np.nan)
-    values[allow] = low + np.frombuffer(data, "<u2") * ((high - low) / STEPS)
-    return values

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent / "page"
 
 
 def page_of(state, title, path=None):
-    """One page with the view in it. state: its traits; bytes in it travel as base64."""
+    """Return a page with the view whose traits are ``state``; write it to ``path`` if one is given."""
     host = (HERE / "host.js").read_text(encoding="utf-8")
     text = f"""<!DOCTYPE html>
 <html lang="en">
@@ -39,7 +39,7 @@ body {{ margin: 0 auto; padding: 16px; max-width: 1100px; background: Canvas; }}
 
 
 def embedded(value):
-    """JSON that may stand inside a <script>: no "<" can end it, and bytes are {"base64": …}."""
+    """Return JSON that is safe inside a <script>: it contains no "<", and bytes become {"base64": ...}."""
 
     def plain(thing):
         if isinstance(thing, (bytes, memoryview)):

@@ -1,17 +1,27 @@
-"""`AttentionView`: the widget on the kernel's side. It checks, packs and sends; the browser draws (js/)."""
+"""``AttentionView``, the widget on the kernel's side: it checks, packs and sends; the browser draws (``js/``)."""
 
+import sys
 import warnings
 from functools import cached_property
 
-import anywidget
 import numpy as np
 import traitlets
 
+try:
+    import anywidget
+    import ipywidgets  # noqa: F401 - anywidget needs it, and its own ImportError does not say how to install it
+except ImportError as missing:
+    name = missing.name or "anywidget"
+    raise ImportError(
+        f"the attention view needs {name} in the Python that runs this notebook; install it with:  "
+        f'"{sys.executable}" -m pip install {name}'
+    ) from missing
+
 from ..all_heads import grid_png
-from ..labels import drawn, short, visible
+from ..labels import drawn, readable, short, visible
 from ..one_head import HeadPicture
-from ..style import png_text
-from ..tensors import checked_mask, checked_tokens, checked_weights
+from ..style import png_text, shown_width
+from ..tensors import checked_mask, checked_tokens, checked_weights, span
 from . import assets, codec
 from .page import page_of
 from .scores import checked_projections, score_limits
@@ -19,17 +29,34 @@ from .words import Words
 
 STAGES = ("dot", "scaled", "weights")
 LONGEST_SENT = 80  # characters of a token
-SENT_AT_ONCE = 4_000_000  # bytes; of larger models a layer is sent when it is looked at
+SENT_AT_ONCE = 4_000_000  # bytes; the layers of a larger model are sent one by one, when they are looked at
 
 
 class AttentionView(Words, anywidget.AnyWidget):
-    """What `attention_view` returns. Every choice is a trait: a cell can set it, and read what the learner chose.
+    """Attention weights to explore: all heads small, one large, with the exact numbers of whatever is pointed at.
 
-    layer, head: the head that is shown. query, key: the locked row and column, None for none; both: the chosen cell.
-    mode: "heatmap" or "arcs". stage: "dot" (q · k), "scaled" (scaled and masked) or "weights" (after softmax); the
-    first two where queries and keys were given. log_scale: colours by magnitude. hide_first: leave the first key out.
-    per_head: the colours of each head span its own values. solo: one head alone, without the small ones beside it.
-    A value that does not exist raises TraitError and names the range.
+    ``weights``: (T, T), (H, T, T) or (L, H, T, T); an array, a list, or a tensor of either track; also a list of one
+    array (1, H, T, T) per layer, as other libraries give them. Rows are queries, columns are keys. ``tokens``: the T
+    tokens as text. With ``query_tokens``, T_q of them, ``tokens`` are those of the T_k keys, as in cross-attention:
+    weights (..., T_q, T_k). ``allow``: boolean, True = may attend, of the last two axes or more; forbidden cells are
+    hatched, not drawn as zero. ``value_limits``: the values at the ends of the colour bar. Weights are checked against
+    (0, 1); for scores pass other limits, or None for the smallest and largest score. With ``queries`` (..., T_q, D),
+    ``keys`` (..., T_k, D) and ``scale`` (default 1/√D) the view also shows q · k, the scaled and masked scores, and the
+    products that add up to the score of a cell. ``trained_here``: the weights come from training in this notebook and
+    differ a little between machines, so the view's repr leaves the numbers out.
+
+    Every choice is a trait, which can be passed as a keyword, set by a cell, and read after the learner has chosen.
+    ``layer``, ``head``: the head that is shown. ``query``, ``key``: the locked row and column, or None. ``mode``:
+    "heatmap" or "arcs". ``stage``: "dot" (q · k), "scaled" (scaled and masked) or "weights" (after softmax).
+    ``log_scale``: colours by magnitude. ``hide_first``: leave out the first key. ``per_head``: the colours of each head
+    span its own values. ``solo``: one head without the small ones beside it.
+
+    Raises ValueError, naming the numbers, for shapes that do not fit the tokens, values that are not finite, weights
+    outside 0 to 1, and a weight on a forbidden cell; TraitError for a choice outside its range. Warns about rows that
+    do not sum to 1.
+
+    >>> attention_view([[1, 0], [0.25, 0.75]], ["the", "cat"])
+    AttentionView(1 layer, 1 head, 2 queries, 2 keys; layer 0 head 0: row max 0.75..1.00, mean 0.875)
     """
 
     _esm = assets.script()
@@ -64,13 +91,13 @@ class AttentionView(Words, anywidget.AnyWidget):
         trained_here=False,
         **choices,
     ):
-        self.caption, self.trained_here = None if title is None else str(title), trained_here
+        self.caption, self.trained_here = None if title is None else readable(str(title)), trained_here
         super().__init__()
         opening = choices.get("layer", 0)  # the layer to send first
         self._load(weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, opening)
         for name in choices:
             if name not in self.choices:
-                raise TypeError(f"{name} is not a choice of the view; there are {', '.join(self.choices)}")
+                raise TypeError(f"{name} is not an option of the view: choose from {', '.join(self.choices)}")
         for name, value in choices.items():
             setattr(self, name, value)
         self.on_msg(self._answer)
@@ -78,7 +105,7 @@ class AttentionView(Words, anywidget.AnyWidget):
     choices = ("layer", "head", "query", "key", "mode", "stage", "log_scale", "hide_first", "per_head", "solo")
 
     def _load(self, weights, tokens, query_tokens, allow, value_limits, queries, keys, scale, opening=None, **more):
-        """Check everything, then show it; what is locked beyond the new sizes is let go."""
+        """Check everything, then show it; unlock a row or column that no longer exists."""
         keys_shown = checked_tokens(tokens, "tokens")
         queries_shown = keys_shown if query_tokens is None else checked_tokens(query_tokens, "query_tokens")
         array, limits, outside = checked_weights(weights, queries_shown, keys_shown, allow, value_limits)
@@ -92,10 +119,11 @@ class AttentionView(Words, anywidget.AnyWidget):
         proper = value_limits is not None and tuple(value_limits) == (0, 1)
         notes = _rows_off(array, mask) if proper else []
         for note in notes:
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, stacklevel=3)
+        array.flags.writeable = False  # changed in place, it would no longer be what is shown
         self.weights, self.allow, self.limits, self.outside = array, mask, limits, outside
-        self.keys_shown, self.queries_shown = keys_shown, queries_shown
-        self._code = (0.0, 1.0) if proper else _span(array, mask)
+        self.keys_shown, self.queries_shown = tuple(keys_shown), tuple(queries_shown)
+        self._code = (0.0, 1.0) if proper else span(array if mask is None else array[mask])  # ends of the 16-bit steps
         self.__dict__.pop("_picture", None)
         with self.hold_sync():
             for name, count in zip(("layer", "head", "query", "key"), array.shape, strict=True):
@@ -122,7 +150,7 @@ class AttentionView(Words, anywidget.AnyWidget):
             }
 
     def _layers(self, opening=None, everything=False):
-        """Bytes of each layer; of a large model None for those that the browser has to ask for."""
+        """Return the bytes of each layer; for a large model, None for each layer the browser has to ask for."""
         opening = self.layer if opening is None else opening
         cells = self.weights.size if self.allow is None else int(self.allow.sum())
         few = everything or 2 * cells <= SENT_AT_ONCE
@@ -146,14 +174,14 @@ class AttentionView(Words, anywidget.AnyWidget):
     @traitlets.validate("stage")
     def _stage_exists(self, proposal):
         if proposal.value != "weights" and not self.content.get("stages"):
-            raise traitlets.TraitError(f"stage {proposal.value!r} needs the scores: give queries= and keys=")
+            raise traitlets.TraitError(f"stage {proposal.value!r} needs the scores: pass queries= and keys=")
         return proposal.value
 
     def _answer(self, _widget, message, _buffers):
-        """The browser asks for exact numbers, or for a layer that was not sent."""
+        """Answer the browser, which asks for exact numbers or for a layer that was not sent."""
         kind, layer = message.get("kind"), message.get("layer", 0)
         if message.get("version") != self.content["version"] or not 0 <= layer < len(self.weights):
-            return  # asked about what is no longer shown
+            return  # the question is about weights that are no longer shown
         if kind == "layer":
             self.send({**message, "kind": "layer"}, [self._packed(layer)])
         elif kind == "exact":
@@ -165,7 +193,7 @@ class AttentionView(Words, anywidget.AnyWidget):
 
     @property
     def weight(self):
-        """The exact weight of the chosen cell, None unless query and key are locked."""
+        """The exact weight of the chosen cell, or None unless both query and key are locked."""
         return None if None in (self.query, self.key) else float(self._matrix()[self.query, self.key])
 
     @cached_property
@@ -174,20 +202,20 @@ class AttentionView(Words, anywidget.AnyWidget):
             [drawn(t) for t in self.queries_shown],
             [drawn(t) for t in self.keys_shown],
             self.limits,
+            self.outside,
             hatch=self.allow is not None and not self.allow.all(),
-            outside=self.outside,
         )
 
     def static_png(self):
-        """(PNG bytes, shown width in pixels): with a query locked its head, else all heads in small panels."""
+        """Return (PNG bytes, shown width in pixels): the head of the locked query, else all heads in small panels."""
         if self._one_head():
             png = self._picture.png(self._matrix(), self._mask(), self._title(), self.query)
-            return png, round(self._picture.width * 96)
+            return png, shown_width(self._picture.fig)
         rows, columns = ([drawn(t) for t in tokens] for tokens in (self.queries_shown, self.keys_shown))
         return grid_png(self.weights, self.allow, rows, columns, self.limits, self.caption or "Attention weights")
 
     def to_html(self, path=None):
-        """The view as one page that needs neither kernel nor network; written to `path`, if given. Returns the text."""
+        """Return the view as a page that needs neither kernel nor network; write it to ``path`` if one is given."""
         state = {name: getattr(self, name) for name in self.choices}
         state["content"] = {**self.content, "layers": self._layers(everything=True)}
         return page_of(state, self.caption or "Attention weights", path)
@@ -201,7 +229,7 @@ class AttentionView(Words, anywidget.AnyWidget):
 
 
 def _rows_off(weights, allow):
-    """The complaint about rows that do not sum to 1, as a list of one or no sentence; rows with nothing allowed go."""
+    """Return [] or [one sentence about rows that do not sum to 1]; rows in which nothing is allowed are exempt."""
     sums = weights.sum(axis=-1, dtype=np.float64)
     off = np.abs(sums - 1) > 1e-3
     if allow is not None:
@@ -215,8 +243,4 @@ def _rows_off(weights, allow):
     ]
 
 
-def _span(weights, allow):
-    """The values between which the 16-bit steps lie."""
-    values = weights if allow is None else weights[allow]
-    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-    return low, high if high > low else low + 1.0
+attention_view = AttentionView  # the name that notebooks use

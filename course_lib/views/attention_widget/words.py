@@ -1,17 +1,17 @@
-"""What the attention view says in words: readings with exact numbers, the alternative text, the text of a cell."""
+"""The attention view in words: readings with exact numbers, and the alternative text."""
 
 import numpy as np
 
-from ..labels import quoted, short, visible
+from ..labels import quoted, quoted_short
 
 TOP_KEYS = 5
-LONGEST_IN_WORDS = 24  # characters of a token in the alternative text
 
 
 class Words:
     """Sentences about the head that is shown.
 
-    Needs of its heir: weights and allow (L, H, Q, K), layer, head, query, keys_shown, queries_shown, caption.
+    A subclass provides ``weights`` and ``allow`` (L, H, Q, K), ``layer``, ``head``, ``query``, ``keys_shown``,
+    ``queries_shown``, ``caption`` and ``trained_here``.
     """
 
     def _matrix(self):
@@ -28,20 +28,20 @@ class Words:
         return " · ".join(text for text in (self.caption, where) if text) or "Attention weights"
 
     def top_keys(self, query, count=TOP_KEYS):
-        """[(key position, exact weight)], largest first, of the allowed keys that the query reads most."""
+        """Return [(key position, exact weight)], largest first, of the allowed keys that the query reads most."""
         row = self._matrix()[query]
-        places = np.arange(len(row)) if self.allow is None else np.flatnonzero(self._mask()[query])
-        order = places[np.argsort(-row[places], kind="stable")][:count]
+        allowed = np.arange(len(row)) if self.allow is None else np.flatnonzero(self._mask()[query])
+        order = allowed[np.argsort(-row[allowed], kind="stable")][:count]
         return [(int(k), float(row[k])) for k in order]
 
     def reading(self):
-        """What the locked query reads, with exact weights."""
+        """Return what the locked query reads, with exact weights."""
         if self.query is None:
             return "Choose a query to see which keys it reads, with the exact weights."
         return self._reads(self.top_keys(self.query), ".6g", ".3g", quoted)
 
     def _reads(self, top, form, form_of_sum, name):
-        """One sentence: what the locked query reads, with the keys `top` named and the others counted."""
+        """Return what the locked query reads as one sentence that names the keys ``top`` and counts the others."""
         row = self._matrix()[self.query].astype(np.float64)
         may = np.ones(len(row), dtype=bool) if self.allow is None else self._mask()[self.query].copy()
         allowed = int(may.sum())
@@ -54,25 +54,25 @@ class Words:
         return f"Query {self.query} {name(self.queries_shown[self.query])} reads: " + ", ".join(parts)
 
     def alternative_text(self):
-        """The picture in words, for a reader who cannot see it; two decimals, which are the same on every machine."""
+        """Return the picture in words, for readers who cannot see it; two decimals are the same on every machine."""
         queries, keys = self._matrix().shape
         text = f"{self._title()}: attention weights of {queries} queries (rows) on {keys} keys (columns). "
         if self.query is not None:
             top = [(k, round(value, 2)) for k, value in self.top_keys(self.query, len(self.keys_shown))]
-            top.sort(key=lambda pair: (-pair[1], pair[0]))  # weights that differ in the last digit only: by place
-            named = [(k, value) for k, value in top if value] or top  # what would be read as 0.00 is only counted
-            return text + self._reads(named[:TOP_KEYS], ".2f", ".2f", _in_words)
+            top.sort(key=lambda pair: (-pair[1], pair[0]))  # by position where weights differ in the last digit only
+            named = [(k, value) for k, value in top if value] or top  # keys that would read 0.00 are only counted
+            return text + self._reads(named[:TOP_KEYS], ".2f", ".2f", quoted_short)
         matrix = self._matrix() if self.allow is None else np.where(self._mask(), self._matrix(), -np.inf)
         if not np.isfinite(matrix).any():
             return text + "No query may look at any key."
         q, k = np.unravel_index(matrix.argmax(), matrix.shape)
         return text + (
-            f"The largest is {matrix[q, k]:.2f}, where query {q} {_in_words(self.queries_shown[q])} "
-            f"reads key {k} {_in_words(self.keys_shown[k])}."
+            f"The largest is {matrix[q, k]:.2f}, where query {q} {quoted_short(self.queries_shown[q])} "
+            f"reads key {k} {quoted_short(self.keys_shown[k])}."
         )
 
     def static_text(self):
-        """The static picture in words."""
+        """Return the static picture in words."""
         layers, heads = self.weights.shape[:2]
         several = (
             "" if self._one_head() else f"All {layers} x {heads} heads side by side, layers as rows. One of them: "
@@ -88,7 +88,7 @@ class Words:
         counts = ", ".join(
             _counted(n, word) for n, word in zip(self.weights.shape, ("layer", "head", "query", "key"), strict=True)
         )
-        if self.trained_here:  # another processor gives other numbers, and perhaps another head
+        if self.trained_here:  # the numbers differ between processors
             return f"{type(self).__name__}({counts}; of a model trained in this run)"
         matrix, mask = self._matrix().astype(np.float64), self._mask()
         most = matrix.max(axis=-1) if mask is None else np.where(mask, matrix, -np.inf).max(axis=-1)[mask.any(axis=-1)]
@@ -97,10 +97,6 @@ class Words:
             f"{type(self).__name__}({counts}; layer {self.layer} head {self.head}: "
             f"row max {most.min():.2f}..{most.max():.2f}, mean {most.mean():.3f})"
         )
-
-
-def _in_words(token):
-    return f"“{short(visible(token), LONGEST_IN_WORDS)}”"
 
 
 def _counted(n, word):

@@ -1,13 +1,13 @@
-// Colours of values. Cividis for weights and blue–white–orange around 0 for scores: both keep their order for readers
-// with any kind of colour blindness, and are those of the course's still pictures.
+// Colours of values. Zero has the colour of the page, in the light theme as in the dark one, so that ink means weight:
+// blue for weights, blue and orange around 0 for scores. Readers with any kind of colour blindness see the same order.
 
 const STOPS = {
-  sequential: "00224e002e6a1a386f32436d434e6c535a6d61656f6f70737d7c788c88789b9476aba072bcae6ccdbb63dec958f0d846fee838",
-  diverging: "083f784f97cff4f2ece08a2e7a3a00",
+  light: { sequential: "d3e4f38bbfe03f8ec40f5a9c072f66", below: "4f97cf083f78", above: "e08a2e7a3a00" },
+  dark: { sequential: "173a5e1f63963f97cf8cc8f0e4f3ff", below: "3586c0a8dcff", above: "c4701fffd0a0" },
 };
+const hexes = (stops) => stops.match(/../g).map((pair) => parseInt(pair, 16));
 
-function ramp(stops) {
-  const rgb = stops.match(/../g).map((pair) => parseInt(pair, 16));
+function ramp(rgb) {
   const last = rgb.length / 3 - 1;
   return Array.from({ length: 256 }, (_, i) => {
     const at = (i / 255) * last;
@@ -15,34 +15,48 @@ function ramp(stops) {
     return [0, 1, 2].map((c) => Math.round(rgb[from * 3 + c] + (at - from) * (rgb[from * 3 + 3 + c] - rgb[from * 3 + c])));
   });
 }
-const RAMPS = { sequential: ramp(STOPS.sequential), diverging: ramp(STOPS.diverging) };
-// As the pixels of an ImageData: alpha, blue, green, red from the highest byte on.
-const PIXELS = Object.fromEntries(
-  Object.entries(RAMPS).map(([name, table]) => [
-    name,
-    Uint32Array.from(table, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0),
-  ]),
-);
+
+// The colours of a theme: {sequential, diverging}, each {table: 256 colours, pixels: the same for an ImageData}.
+function paletteOn(paper) {
+  const stops = STOPS[brightness(paper) < 0.2 ? "dark" : "light"];
+  const below = hexes(stops.below);
+  const tables = {
+    sequential: ramp([...paper, ...hexes(stops.sequential)]),
+    diverging: ramp([...below.slice(3), ...below.slice(0, 3), ...paper, ...hexes(stops.above)]),
+  };
+  // As the pixels of an ImageData: alpha, blue, green, red from the highest byte on.
+  const pixels = (table) => Uint32Array.from(table, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
+  return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, { table, pixels: pixels(table) }]));
+}
+
+// Relative luminance, as WCAG defines it.
+function brightness(rgb) {
+  const [r, g, b] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
 const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
-const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b < 140 ? "#ffffff" : "#15181d");
+// White or black, whichever has more contrast: at least 4.58, where WCAG asks for 4.5.
+const inkOn = (rgb) => ((brightness(rgb) + 0.05) ** 2 < 1.05 * 0.05 ? "#ffffff" : "#000000");
 
 const SMALLEST = 1e-4; // the lower end of the logarithmic scale, as a part of the upper end
 
-// From a value to its place 0 … 1 on the colour bar. {low, high, log, ramp, place(value), ticks}
-function colourScale(low, high, log) {
+// From a value to its place 0 … 1 on the colour bar: {low, high, log, root, place(value), ticks, table, pixels}.
+// `root`: places by the square root, for weights, most of which are small; their pattern would be lost otherwise.
+function colourScale(palette, low, high, { log = false, root = false } = {}) {
   if (!(high > low)) high = low + 1;
   if (log) {
     low = high * SMALLEST;
     const span = Math.log(high / low);
     const place = (value) => (value <= low ? 0 : clamp(Math.log(value / low) / span, 0, 1));
     const ticks = [1, 0.1, 0.01, 0.001, 0.0001].map((part) => part * high);
-    return { low, high, log, ramp: "sequential", place, ticks };
+    return { low, high, log, place, ticks, ...palette.sequential };
   }
-  const diverging = low < 0 && high > 0;
-  if (diverging) [low, high] = [-Math.max(-low, high), Math.max(-low, high)];
-  const place = (value) => clamp((value - low) / (high - low), 0, 1);
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => low + part * (high - low));
-  return { low, high, log, ramp: diverging ? "diverging" : "sequential", place, ticks };
+  const signed = low < 0 && high > 0;
+  if (signed) [low, high] = [-Math.max(-low, high), Math.max(-low, high)];
+  const part = (value) => clamp((value - low) / (high - low), 0, 1);
+  const place = root ? (value) => Math.sqrt(part(value)) : part;
+  const ticks = (root ? [0, 0.05, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((n) => low + n * (high - low));
+  return { low, high, log, root, signed, place, ticks, ...palette[signed ? "diverging" : "sequential"] };
 }
-const colourOf = (scale, value) => RAMPS[scale.ramp][Math.round(scale.place(value) * 255)];
+const colourOf = (scale, value) => scale.table[Math.round(scale.place(value) * 255)];
 const tickText = (value) => tidy(String(+value.toPrecision(3)));

@@ -2,7 +2,7 @@
 
 const SWITCHES = [
   ["log_scale", "Log colours", "colours by magnitude, down to a ten-thousandth of the largest (g)"],
-  ["hide_first", "Hide first key", "first tokens collect the attention that is not needed elsewhere (f)"],
+  ["hide_first", "Hide first key", "first tokens often collect attention that is not needed elsewhere (f)"],
   ["per_head", "Colours per head", "the colour bar spans the values of the head that is shown (c)"],
 ];
 const MODES = [["heatmap", "Heat map"], ["arcs", "Arcs"]];
@@ -10,13 +10,13 @@ const STAGES = [["dot", "q\u00b7k"], ["scaled", "scaled, masked"], ["weights", "
 const KEYS = [
   ["arrows", "next cell (in the picture) or head (in the small ones)"],
   ["Home, End", "first, last key of the row; with Ctrl: of all"],
-  ["Enter", "lock the cell; in a locked cell: let it go"],
+  ["Enter", "lock the cell; on a locked cell: unlock it"],
   ["r", "lock the row: a query"],
   ["[  ]", "previous, next head"],
   ["{  }", "previous, next layer"],
   ["m  s  o", "heat map or arcs, next stage, one head or all"],
   ["g  f  c", "log colours, hide first key, colours per head"],
-  ["Escape", "let go"],
+  ["Escape", "unlock"],
 ];
 
 function buildControls(view) {

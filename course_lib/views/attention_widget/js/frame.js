@@ -2,14 +2,10 @@
 
 const shownHead = (view) => view.preview ?? { layer: view.model.get("layer"), head: view.model.get("head") };
 
-// The row and column in focus: under the pointer or the keys, else what is locked. A locked query keeps its row while
-// the pointer moves along it.
+// The row and column in focus: under the pointer or the keys, else what is locked.
 function selection(view) {
   const locked = { query: view.model.get("query"), key: view.model.get("key") };
   if (!view.point) return locked;
-  if (locked.query !== null && locked.key === null && !view.point.byKeys && view.point.query !== null) {
-    return { query: locked.query, key: view.point.key };
-  }
   return { query: view.point.query, key: view.point.key };
 }
 
@@ -22,10 +18,12 @@ function scaleFor(view, layer, head) {
   const { data, model } = view;
   const stage = model.get("stage");
   const fixed = stage === "weights" ? data.limits : data.stages.limits[stage];
-  if (!model.get("per_head")) return colourScale(...fixed, model.get("log_scale") && canLog(view));
+  const { palette } = view.theme;
+  const kind = { log: model.get("log_scale") && canLog(view), root: data.proper && stage === "weights" };
+  if (!model.get("per_head")) return colourScale(palette, ...fixed, kind);
   const known = data.matrix(layer, head, stage);
   const [low, high] = model.get("hide_first") ? (known.shown ??= rangeOf(known.values, data.K, 1)) : known.range;
-  return colourScale(data.proper && stage === "weights" ? 0 : low, high, model.get("log_scale") && canLog(view));
+  return colourScale(palette, kind.root ? 0 : low, high, kind);
 }
 const canLog = (view) => view.model.get("stage") === "weights" && view.data.limits[0] >= 0;
 
@@ -37,13 +35,14 @@ const short = (text, most = 14) => {
 
 // The widths of all labels, measured once.
 function measuredLabels(view) {
-  if (view.labels?.of === view.data) return view.labels;
+  const most = view.width < 420 ? 8 : 14;
+  if (view.labels?.of === view.data && view.labels.most === most) return view.labels;
   const ink = make(view.doc, "canvas").getContext("2d");
   ink.font = `${LABEL}px ${view.theme.font}`;
   const widest = (texts) => texts.reduce((most, text) => Math.max(most, ink.measureText(text).width), 0);
-  const [queries, keys] = [view.data.queries.map((t) => short(t)), view.data.keys.map((t) => short(t))];
+  const [queries, keys] = [view.data.queries, view.data.keys].map((texts) => texts.map((text) => short(text, most)));
   const [left, top] = [Math.ceil(widest(queries)), Math.ceil(widest(keys))];
-  view.labels = { of: view.data, queries, keys, left, top };
+  view.labels = { of: view.data, most, queries, keys, left, top };
   return view.labels;
 }
 
@@ -70,9 +69,12 @@ function drawBar(view, surface, scale, { x, y, width, height }) {
   const { theme, data } = view;
   const steps = 64;
   for (let n = 0; n < steps; n++) {
-    surface.fillStyle = css(RAMPS[scale.ramp][Math.round(((n + 0.5) / steps) * 255)]);
+    surface.fillStyle = css(scale.table[Math.round(((n + 0.5) / steps) * 255)]);
     surface.fillRect(x, y + height - ((n + 1) * height) / steps, width, height / steps + 0.5);
   }
+  surface.strokeStyle = theme.line;
+  surface.lineWidth = 1;
+  surface.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
   const beyond = view.model.get("stage") === "weights" && !view.model.get("per_head") ? data.outside : [false, false];
   const ticks = height < 90 ? [scale.ticks[0], scale.ticks.at(-1)] : scale.ticks;
   for (const value of ticks) {

@@ -3,8 +3,9 @@
 function thumbSize(view) {
   const { L, H } = view.data;
   const across = headsAcross(view);
-  const room = view.width < 620 ? view.width : Math.min(view.width * 0.38, 440);
-  return clamp(Math.floor((room - (L > 1 ? 20 : 0)) / across) - 5, 14, L * H > 16 ? 56 : 72);
+  const narrow = view.width < 560; // above the picture then, and small, so as not to push it off the screen
+  const room = narrow ? view.width : Math.min(view.width * 0.38, 440);
+  return clamp(Math.floor((room - (L > 1 ? 20 : 0)) / across) - 5, 14, narrow ? 36 : L * H > 16 ? 56 : 72);
 }
 const headsAcross = ({ data: { L, H } }) => (L > 1 || H <= 3 ? H : H <= 8 ? Math.ceil(H / 2) : 4);
 
@@ -36,7 +37,7 @@ function buildHeads(view) {
   panel.addEventListener("keydown", (event) => headKeys(view, event));
   view.parts.heads.replaceChildren(
     panel,
-    make(doc, "p", "attention-hint", {}, "hover: look \u00b7 click: choose \u00b7 double-click: alone"),
+    make(doc, "p", "attention-hint", {}, `${data.L > 1 && data.H > 1 ? "a row is a layer, a column a head \u00b7 " : ""}hover: look \u00b7 click: choose \u00b7 double-click: alone`),
   );
   view.parts.heads.style.width = `${Math.max(headsAcross(view) * (size + 5) + (data.L > 1 ? 20 : 0), 96)}px`;
   view.heads = { key, buttons, size };

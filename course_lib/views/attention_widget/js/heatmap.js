@@ -1,13 +1,19 @@
 // One head as a heat map: rows are queries, columns are keys.
 
+const NUMBERS_FROM = 26; // pixels of a cell
+const SAYS_SOMETHING = 0.05; // a smaller weight has its number only where it is in focus
+
 const heatmap = {
-  layout(view, room) {
+  layout(view, room, most) {
     const { Q, K } = view.data;
     const labels = measuredLabels(view);
     const left = 24 + labels.left + 8;
-    const right = 92;
-    const most = view.model.get("solo") ? 760 : 600;
-    let cell = Math.min(46, (room - left - right) / K, most / Q);
+    const right = view.width < 420 ? 58 : 80;
+    const bar = view.width < 420 ? 10 : 20;
+    const widest = Math.min(46, (room - left - right) / K);
+    // labels that are turned take more height, and a smaller cell turns them
+    let cell = Math.min(widest, (most - 68) / Q);
+    if (labels.top + 4 > cell) cell = Math.min(widest, (most - 66 - labels.top * (cell >= 18 ? 0.71 : 1)) / Q);
     if (cell >= 3) cell = Math.floor(cell);
     cell = Math.max(cell, 0.5);
     const step = Math.max(1, Math.ceil((LABEL + 1) / cell)); // where labels would overlap, some are left out
@@ -17,8 +23,8 @@ const heatmap = {
     const [width, height] = [K * cell, Q * cell];
     return {
       cell, left, top, width, height, turn,
-      total: [left + width + right, top + Math.max(height, 60) + 30],
-      bar: { x: left + width + 24, y: top, width: 12, height: clamp(height, 60, 260) },
+      total: [left + Math.max(width + right, 150), top + Math.max(height, 60) + 30],
+      bar: { x: left + width + bar, y: top, width: 12, height: clamp(height, 60, 260) },
       step,
     };
   },
@@ -59,30 +65,37 @@ const heatmap = {
       surface.strokeRect(left + 0.5, top + 0.5, cell - 1, height - 1);
     }
     if (cell >= 12) {
-      surface.fillStyle = theme.back;
+      surface.fillStyle = theme.grid;
       for (let i = 1; i < data.Q; i++) surface.fillRect(left, top + i * cell - 0.5, width, 1);
       for (let j = 1; j < data.K; j++) surface.fillRect(left + j * cell - 0.5, top, 1, height);
     }
-    if (cell >= 32) heatmap.numbers(view, surface, values, scale, hidden);
     heatmap.names(view, surface, null);
     const place = { colour: theme.muted, size: 11, font: theme.font };
     write(surface, "key: the token it looks at", left, 10, place);
-    write(surface, "query: the token that looks", 10, top + height / 2, { ...place, align: "center", angle: -Math.PI / 2 });
+    const looks = height >= 160 ? "query: the token that looks" : "query";
+    write(surface, looks, 10, top + Math.max(height, 40) / 2, { ...place, align: "center", angle: -Math.PI / 2 });
     drawBar(view, surface, scale, layout.bar);
     drawBarredKey(view, surface, left, top + height + 18);
     return scale;
   },
 
-  numbers(view, surface, values, scale, hidden) {
-    const { layout, data, theme } = view;
+  // Numbers where they say something: of weights not the smallest, in a row or column in focus all, in a faded row none.
+  numbers(view, surface, scale, chosen, faded) {
+    const { layout, data, theme, model } = view;
+    view.root.numbers = [];
+    if (layout.cell < NUMBERS_FROM) return;
+    const { values } = currentMatrix(view);
+    const [hidden, size] = [model.get("hide_first") ? 1 : 0, layout.cell >= 40 ? 12 : layout.cell >= 32 ? 11 : 10];
     for (let n = 0; n < data.size; n++) {
-      if (Number.isNaN(values[n]) || n % data.K < hidden) continue;
-      const x = layout.left + ((n % data.K) + 0.5) * layout.cell;
-      const y = layout.top + (Math.floor(n / data.K) + 0.5) * layout.cell;
-      const colour = inkOn(colourOf(scale, values[n]));
-      const places = scale.high <= 1 ? 2 : Math.abs(values[n]) >= 10 ? 0 : 1;
-      const text = values[n] === 0 ? "0" : decimals(values[n], places);
-      write(surface, text, x, y + 0.5, { align: "center", colour, size: layout.cell >= 40 ? 12 : 11, font: theme.font });
+      const [i, j, value] = [Math.floor(n / data.K), n % data.K, values[n]];
+      if (value !== value || j < hidden || faded(i)) continue;
+      if (scale.root && value < SAYS_SOMETHING * scale.high && i !== chosen.query && j !== chosen.key) continue;
+      const [x, y] = [layout.left + (j + 0.5) * layout.cell, layout.top + (i + 0.5) * layout.cell];
+      const back = colourOf(scale, value);
+      const places = scale.high <= 1 ? 2 : Math.abs(value) >= 10 ? 0 : 1;
+      const text = value === 0 ? "0" : decimals(value, places);
+      write(surface, text, x, y + 0.5, { align: "center", colour: inkOn(back), size, font: theme.font });
+      view.root.numbers.push([text, css(back), inkOn(back)]);
     }
   },
 
@@ -118,26 +131,22 @@ const heatmap = {
     const { layout, theme, data, model } = view;
     const { cell, left, top, width, height } = layout;
     const { query, key } = selection(view);
-    if (query === null && key === null) return;
-    const mirrored = data.same && key === null; // a token in focus: its row, and its column (who reads it)
-    const column = mirrored ? query : key;
-    const [y, x] = [top + query * cell, left + column * cell];
-    if (model.get("query") !== null && query === model.get("query") && model.get("key") === null) {
+    // A locked row stays clear while the others fade; the pointer may look at one of them meanwhile.
+    const locked = model.get("key") === null ? model.get("query") : null;
+    const faded = (i) => locked !== null && i !== locked && i !== query;
+    if (locked !== null) {
       surface.globalAlpha = 0.5;
       surface.fillStyle = theme.back;
-      surface.fillRect(left, top, width, query * cell);
-      surface.fillRect(left, y + cell, width, height - (query + 1) * cell);
+      for (let i = 0; i < data.Q; i++) if (faded(i)) surface.fillRect(left, top + i * cell, width, cell);
       surface.globalAlpha = 1;
     }
+    heatmap.numbers(view, surface, scale, { query, key }, faded);
+    if (query === null && key === null) return;
+    const [y, x] = [top + query * cell, left + key * cell];
     surface.lineWidth = 2;
-    if (column !== null) {
-      surface.strokeStyle = theme.second;
-      surface.strokeRect(x - 1, top - 1, cell + 2, height + 2);
-    }
-    if (query !== null) {
-      surface.strokeStyle = theme.accent;
-      surface.strokeRect(left - 1, y - 1, width + 2, cell + 2);
-    }
+    surface.strokeStyle = theme.accent;
+    if (key !== null) surface.strokeRect(x - 1, top - 1, cell + 2, height + 2);
+    if (query !== null) surface.strokeRect(left - 1, y - 1, width + 2, cell + 2);
     if (query !== null && key !== null) {
       surface.lineWidth = 5; // two colours, so that it shows on any cell
       surface.strokeStyle = theme.back;
@@ -148,7 +157,7 @@ const heatmap = {
       const value = currentMatrix(view).values[query * data.K + key];
       if (!Number.isNaN(value)) markBar(view, surface, scale, layout.bar, value);
     }
-    heatmap.names(view, surface, { rows: query === null ? [] : [query], columns: column === null ? [] : [column] });
+    heatmap.names(view, surface, { rows: query === null ? [] : [query], columns: key === null ? [] : [key] });
   },
 };
 
@@ -162,10 +171,8 @@ function bitmap(view, values, scale, rows, columns, hidden, most = Infinity) {
   const surface = canvas.getContext("2d");
   const image = surface.createImageData(w, h);
   const pixels = new Uint32Array(image.data.buffer);
-  const table = PIXELS[scale.ramp];
-  const { low, high, log, place } = scale;
-  const factor = 255 / (high - low);
-  const paint = (value) => table[log ? (place(value) * 255 + 0.5) | 0 : clamp(((value - low) * factor + 0.5) | 0, 0, 255)];
+  const { pixels: table, place } = scale;
+  const paint = (value) => table[(place(value) * 255 + 0.5) | 0];
   if (shrink === 1) {
     for (let i = 0, n = 0; i < rows; i++) {
       for (let j = 0; j < columns; j++, n++) if (values[n] === values[n] && j >= hidden) pixels[n] = paint(values[n]);

@@ -50,12 +50,12 @@ function goTo(view, point) {
   invalidate(view, "focus");
 }
 
-// Locks a cell, a row or a column; what is locked already is let go.
+// Locks a cell, a row or a column; unlocks what is locked already.
 function lock(view, { query, key }) {
   const same = view.model.get("query") === query && view.model.get("key") === key;
   choose(view, same ? { query: null, key: null } : { query, key });
   const place = view.data;
-  if (same) say(view, "let go");
+  if (same) say(view, "unlocked");
   else if (query !== null && key !== null) say(view, `locked: ${cellText(view, query, key)}`);
   else if (query !== null) say(view, `locked query ${query} ${quote(place.queries[query])}. ${rowText(view, query)}`);
   else say(view, `locked key ${key} ${quote(place.keys[key])}`);

@@ -1,8 +1,8 @@
 // AttentionLab: a sentence, switches that change the model, and the next token's probabilities. The kernel computes.
 
 const LAB_SWITCHES = [
-  ["causal", "Causal mask", "off: every token may look at every token, also at later ones"],
-  ["scaled", "Scale 1/\u221ad", "off: the scores are used as they are, and the softmax gets sharper"],
+  ["causal", "Causal mask", "off: every token may look at every other, later ones included"],
+  ["scaled", "Scale 1/\u221ad", "off: the scores are not scaled, which makes the softmax sharper"],
 ];
 
 function buildLab(view) {
@@ -31,7 +31,7 @@ function buildLab(view) {
   const sliderText = make(doc, "output");
   slider.addEventListener("input", () => change(view, { temperature: +slider.value }));
   row.append(make(doc, "label", "attention-choice", { title: "divides the logits of the next token; 0 takes the largest" }, "Temperature ", slider, sliderText));
-  row.append(button(view, "As trained", "all switches back", () => change(view, { causal: true, scaled: true, temperature: 1, off: [] })));
+  row.append(button(view, "As trained", "reset all switches", () => change(view, { causal: true, scaled: true, temperature: 1, off: [] })));
   const note = make(doc, "p", "attention-note", { role: "status" });
   const next = make(doc, "ol", "attention-next", { "aria-label": "Next token: probabilities" });
   const items = Array.from({ length: data.lab.next.length }, (_, n) => {
@@ -68,7 +68,7 @@ function setLab(view) {
   lab.offText.textContent = `Switch off ${data.L > 1 ? `layer ${here[0]} ` : ""}head ${here[1]}`;
   lab.slider.value = model.get("temperature");
   lab.sliderText.textContent = decimals(model.get("temperature"), 2);
-  lab.note.textContent = model.alone ? "Without a kernel the sentence cannot change." : data.lab.note;
+  lab.note.textContent = model.alone ? "The sentence cannot change without a kernel." : data.lab.note;
   if (model.alone) for (const input of view.parts.lab.querySelectorAll("input, textarea, button")) input.disabled = true;
   data.lab.next.forEach(({ token, now, trained }, n) => {
     const item = lab.items[n];

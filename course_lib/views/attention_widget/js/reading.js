@@ -18,7 +18,10 @@ function buildReading(view) {
     return { title, rest, rows, box: make(doc, "section", name, {}, title, items, rest) };
   };
   const made = (view.reading = { line: make(doc, "p", "attention-line"), reads: list("attention-reads"), readers: list("attention-readers") });
-  parts.reading.replaceChildren(made.line, make(doc, "div", "attention-lists", {}, made.reads.box, made.readers.box));
+  made.locked = make(doc, "span");
+  const free = button(view, "Let go", "unlock (Escape)", () => choose(view, { query: null, key: null }));
+  made.lock = make(doc, "p", "attention-lock", {}, made.locked, free);
+  parts.reading.replaceChildren(made.line, made.lock, make(doc, "div", "attention-lists", {}, made.reads.box, made.readers.box));
 }
 
 const numbered = (tokens, n) => `${quote(tokens[n])} (${n})`;
@@ -50,49 +53,69 @@ function rowText(view, query) {
   return parts.join(", ");
 }
 
+// What is locked: only words, because the pointer may look elsewhere meanwhile.
+function lockedText({ model, data }) {
+  const [query, key] = [model.get("query"), model.get("key")];
+  if (query !== null && key !== null) return "This cell is locked.";
+  return query !== null ? `Row ${quote(data.queries[query])} is locked.` : key !== null ? `Column ${quote(data.keys[key])} is locked.` : "";
+}
+
 function updateReading(view) {
   const { data, model, reading } = view;
   const { query, key } = selection(view);
   const { values } = currentMatrix(view);
+  const scale = barScale(view);
   const hidden = model.get("hide_first") ? 1 : 0;
   const locked = model.get("query") !== null || model.get("key") !== null;
-  view.root.classList.toggle("attention-locked", locked);
+  reading.lock.classList.toggle("attention-empty", !locked);
+  reading.locked.textContent = lockedText(view);
   if (query !== null && key !== null) reading.line.textContent = cellText(view, query, key);
   else if (query !== null) reading.line.textContent = `Query ${numbered(data.queries, query)}`;
   else if (key !== null) reading.line.textContent = `Key ${numbered(data.keys, key)}`;
-  else reading.line.textContent = "Point at a cell or a token, or use the arrow keys; a click or Enter keeps it.";
+  else reading.line.textContent = "Point at a cell or a token: a click locks it.";
   if (query === null && key === null) return updateSummary(view, hidden);
   const reader = key ?? (data.same ? query : null);
   const read = query === null ? null : largest(values, query * data.K, 1, data.K, MOST_READ, hidden ? 0 : -1);
   const readers = reader === null || (hidden && reader === 0) ? null : largest(values, reader, data.K, data.Q, MOST_READ);
-  fill(reading.reads, read, (n) => data.keys[n], query === null ? "" : `What ${quote(data.queries[query])} reads`, key);
-  fill(reading.readers, readers, (n) => data.queries[n], reader === null ? "" : `Who reads ${quote(data.keys[reader])}`, query);
+  fill(scale, reading.reads, read, (n) => data.keys[n], query === null ? "" : `What ${quote(data.queries[query])} reads`, key);
+  fill(scale, reading.readers, readers, (n) => data.queries[n], reader === null ? "" : `What reads ${quote(data.keys[reader])}`, query);
 }
 
 // With nothing in focus: what stands out in this head.
 function updateSummary(view, hidden) {
   const { data, reading } = view;
+  const scale = barScale(view);
   const { cells, means } = summaryOf(currentMatrix(view), data.Q, data.K, hidden);
   const none = { rest: { count: 0 }, barred: 0 };
   const pair = (n) => `${data.queries[cells[n][0]]} \u2192 ${data.keys[cells[n][1]]}`;
-  fill(reading.reads, { ...none, top: cells.map(([, , value], n) => [n, value]) }, pair, "The largest of this head: query \u2192 key", null);
-  fill(reading.readers, { ...none, top: means }, (n) => data.keys[n], "The most read keys: mean over the queries that may look", null);
+  fill(scale, reading.reads, { ...none, top: cells.map(([, , value], n) => [n, value]) }, pair, "Largest in this head: query \u2192 key", null);
+  fill(scale, reading.readers, { ...none, top: means }, (n) => data.keys[n], "Most-read keys: mean", null);
 }
 
-function fill(list, found, nameOf, title, chosen) {
+// The scale of the bars: that of the colour bar, but in proportion to the values.
+function barScale(view) {
+  const { layer, head } = shownHead(view);
+  const { low, high, signed } = scaleFor(view, layer, head);
+  return high <= 0 ? { low: -high || low, high: -low, signed: true } : { low: view.model.get("log_scale") ? 0 : low, high, signed: !!signed };
+}
+
+function fill(scale, list, found, nameOf, title, chosen) {
   list.box.classList.toggle("attention-empty", !found);
   if (!found) return;
   list.title.textContent = title;
-  const most = Math.max(...found.top.map(([, value]) => Math.abs(value)), 1e-9);
-  const whole = most <= 1.001 && found.top.every(([, value]) => value >= 0) ? 1 : most;
+  // A full bar is the end of the colour bar; scores of both signs start from the middle, negative ones to the left.
+  const { low, high, signed } = scale;
+  const length = (value) => clamp(signed ? (50 * Math.abs(value)) / high : (100 * (value - low)) / (high - low), 0, 100);
   list.rows.forEach(({ row, token, bar, value }, n) => {
     const item = found.top[n];
     row.hidden = !item;
     if (!item) return;
     token.textContent = nameOf(item[0]);
     value.textContent = decimals(item[1]);
-    bar.style.width = `${clamp((100 * Math.abs(item[1])) / whole, 0, 100)}%`;
+    bar.style.width = `${length(item[1])}%`;
+    bar.style.left = signed ? `${50 - (item[1] < 0 ? length(item[1]) : 0)}%` : 0;
     bar.className = item[1] < 0 ? "attention-negative" : "";
+    bar.parentElement.classList.toggle("attention-signed", signed);
     row.classList.toggle("attention-chosen", item[0] === chosen);
   });
   const rest = [];

@@ -5,7 +5,10 @@ function readTheme(view) {
   const style = view.win.getComputedStyle(view.root);
   const colour = (name) => style.getPropertyValue(`--attention-${name}`).trim();
   const theme = { font: style.fontFamily };
-  for (const name of ["ink", "muted", "back", "line", "accent", "second", "barred", "hatch"]) theme[name] = colour(name);
+  for (const name of ["ink", "muted", "back", "line", "accent", "second", "barred", "hatch", "grid"]) theme[name] = colour(name);
+  const ink = make(view.doc, "canvas").getContext("2d");
+  ink.fillStyle = theme.back;
+  theme.palette = paletteOn(hexes(ink.fillStyle.slice(1, 7))); // canvases write any opaque colour as #rrggbb
   return theme;
 }
 

@@ -26,7 +26,7 @@ function draw(view) {
   if (needs >= NEEDS.base) {
     const [width, height] = view.layout.total;
     view.scale = picture.base(view, sized(view, parts.base, width, height));
-    parts.caption.textContent = (view.preview ? "looking at " : "") + describe(view).text;
+    parts.caption.textContent = (view.preview ? "preview: " : "") + describe(view).text;
     parts.figure.setAttribute("aria-label", `${view.data.title || "Attention"}, ${describe(view).text}: ${count(view.data.Q, "query", "queries")} by ${count(view.data.K, "key")}`);
   }
   picture.focus(view, sized(view, parts.over, ...view.layout.total), view.scale);
@@ -51,18 +51,38 @@ function draw(view) {
   view.drawn = view.data.version;
 }
 
-// Sizes of all parts, for the width that there is.
+const SIDE = 232; // pixels of the numbers beside the picture
+const GAP = 20;
+
+// Sizes of all parts, for the width and the height that there is: the whole view shall be seen at once. The numbers are
+// beside the picture (three columns), below the small heads (two) or below the picture (one), wherever it is largest.
 function arrange(view) {
   const { parts, model, data } = view;
   const solo = model.get("solo") || data.L * data.H === 1;
   parts.heads.hidden = solo;
   if (!solo) buildHeads(view);
-  const beside = solo || view.width < 620 ? 0 : parseFloat(parts.heads.style.width) + 22;
-  view.layout = view.root.layout = pictureOf(view).layout(view, Math.max(260, view.width - beside));
+  const heads = solo ? 0 : parseFloat(parts.heads.style.width) + GAP;
+  const above = parts.main.getBoundingClientRect().top - view.root.getBoundingClientRect().top;
+  const most = Math.max(model.get("solo") ? 620 : 300, visibleHeight(view) - above - 46);
+  const tried = (columns, room) => ({ columns, room, layout: pictureOf(view).layout(view, Math.max(230, room), most) });
+  const three = tried(3, view.width - heads - SIDE - GAP);
+  const two = tried(2, view.width - Math.max(heads, solo ? 0 : SIDE + GAP));
+  const [best, size] = three.layout.cell >= 0.85 * two.layout.cell ? [three, three.room] : [two, two.room];
+  const chosen = view.width < 560 || size < 300 ? tried(1, view.width) : solo && best === two ? tried(1, view.width) : best;
+  view.root.dataset.columns = chosen.columns;
+  const left = Math.max(chosen.columns === 2 ? SIDE : 0, heads - GAP);
+  parts.main.style.setProperty("--attention-left", `${left}px`);
+  view.layout = view.root.layout = chosen.layout;
+}
+
+// The height of the part of the page that is seen: JupyterLab's pane, or the window.
+function visibleHeight(view) {
+  const pane = view.root.closest(".jp-WindowedPanel-outer");
+  return pane?.clientHeight || view.win.innerHeight;
 }
 
 function askLayer(view, layer) {
-  view.parts.caption.textContent = view.model.alone ? `layer ${layer} is not part of this page` : `layer ${layer} is on its way`;
+  view.parts.caption.textContent = view.model.alone ? `layer ${layer} is not part of this page` : `layer ${layer} is loading`;
   if (view.askedLayer !== layer) view.model.send({ kind: "layer", version: view.data.version, layer });
   view.askedLayer = layer;
 }
@@ -131,10 +151,11 @@ function build(view) {
   parts.products = make(doc, "section", "attention-products");
   parts.notes = make(doc, "p", "attention-note");
   parts.live = make(doc, "div", "attention-unseen", { role: "status", "aria-live": "polite" });
-  const help = make(doc, "div", "attention-unseen", { id: `attention-help-${id}` }, "Arrow keys move from cell to cell, Enter locks one, Escape lets go. The list “Keys” names all keys.");
+  const help = make(doc, "div", "attention-unseen", { id: `attention-help-${id}` }, "Arrow keys move from cell to cell, Enter locks one, Escape unlocks it. The list “Keys” names all keys.");
   const picture = make(doc, "div", "attention-picture", {}, parts.caption, parts.figure);
-  const side = make(doc, "div", "attention-main", {}, parts.heads, picture);
-  root.append(make(doc, "div", "attention-header", {}, parts.title, parts.tools), parts.lab, parts.controls, side, parts.reading, parts.products, parts.notes, parts.live, help);
+  const side = make(doc, "div", "attention-side", {}, parts.reading, parts.products);
+  parts.main = make(doc, "div", "attention-main", {}, parts.heads, picture, side);
+  root.append(make(doc, "div", "attention-header", {}, parts.title, parts.tools), parts.lab, parts.controls, parts.main, parts.notes, parts.live, help);
   view.parts = parts;
 }
 
@@ -182,13 +203,14 @@ function render({ model, el }) {
   const dark = view.win.matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", restyle);
   const measured = new view.win.ResizeObserver(() => {
-    const width = root.clientWidth - 32;
-    if (width <= 0 || Math.abs(width - view.width) < 2) return;
-    view.width = width;
+    const [width, height] = [root.clientWidth - 32, visibleHeight(view)];
+    if (width <= 0 || (Math.abs(width - view.width) < 2 && Math.abs(height - view.height) < 2)) return;
+    Object.assign(view, { width, height });
     invalidate(view, "all");
   });
   measured.observe(root);
-  view.width = Math.max(0, root.clientWidth - 32);
+  measured.observe(root.closest(".jp-WindowedPanel-outer") ?? doc.documentElement);
+  Object.assign(view, { width: Math.max(0, root.clientWidth - 32), height: visibleHeight(view) });
   load(view);
   if (view.width) {
     view.win.cancelAnimationFrame(view.frame);

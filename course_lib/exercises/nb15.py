@@ -1,0 +1,327 @@
+"""Exercises of notebook 15: on the way to GPT-2."""
+
+import functools
+import math
+
+import numpy as np
+
+from ..inference.gpt2 import gpt2_config, gpt2_shapes
+from . import compare, mending, watch, words
+from .exercise import Mistake, arrays, drawn, exercise, question
+
+
+def _right_size(layers, width, vocab_size=50257, context_length=1024):
+    shapes = gpt2_shapes(gpt2_config(layers, 1, width, context_length, vocab_size))
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+@exercise(
+    "15.1",
+    "Count a GPT-2",
+    minutes=10,
+    difficulty="middle",
+    hints=(
+        "Outside the blocks: the table of tokens, the table of positions, and the last LayerNorm.",
+        "In a block: four C × C matrices, one C × 4C, one 4C × C, each with a bias; and two LayerNorms of 2C numbers.",
+        "Together 12 C² + 13 C in each block. Outside: V · C + T · C + 2 C.",
+    ),
+    next_thought="What share of the smallest GPT-2 is its token table, and what share of the largest?",
+    cases=lambda: [(12, 768), (48, 1600), (2, 6, 11, 5), (0, 8, 50, 16)],
+    more=lambda rng: [(int(L), 2 * int(C), int(V), int(T)) for L, C, V, T in rng.integers(1, 60, (4, 4))],
+    right=_right_size,
+    forbids=("gpt2_shapes", "parameter_count", "num_parameters", "named_parameters", "GPT"),
+    mistakes=(
+        Mistake(
+            "the head is counted twice: it is the token table (`tied=True`) and adds no parameters",
+            "vocab_size * C +",
+            "2 * vocab_size * C +",
+        ),
+        Mistake("the table of positions is missing: T · C", " + context_length * C", ""),
+        Mistake("the LayerNorm at the end is missing: 2C", "+ norms) + 2 * C", "+ norms)"),
+        Mistake(
+            "in each block 4C parameters are missing: the biases of the attention, or the two LayerNorms",
+            "4 * (C * C + C)",
+            "4 * C * C",
+        ),
+        Mistake(
+            "the biases of the MLP are missing: 4C + C in each block",
+            "(C * 4 * C + 4 * C) + (4 * C * C + C)",
+            "8 * C * C",
+        ),
+        Mistake(
+            "these are the matrices of the blocks alone: the two tables, biases and LayerNorms count, too",
+            "return tables + layers * (attention + mlp + norms) + 2 * C",
+            "return layers * 12 * C**2",
+        ),
+    ),
+)
+def gpt2_parameters(layers, width, vocab_size=50257, context_length=1024):
+    """Return how many parameters a GPT-2 of this size has: a whole number."""
+    C = width
+    tables = vocab_size * C + context_length * C
+    attention = 4 * (C * C + C)  # query, key, value, output
+    mlp = (C * 4 * C + 4 * C) + (4 * C * C + C)
+    norms = 2 * (2 * C)
+    return tables + layers * (attention + mlp + norms) + 2 * C
+
+
+def _right_pair(operations):
+    parameters = math.sqrt(operations / 120)
+    return parameters, 20 * parameters
+
+
+@exercise(
+    "15.2",
+    "The best size for your operations",
+    minutes=8,
+    difficulty="easy",
+    hints=(
+        "Put D = 20 N into 6 N D. What is left has only N in it.",
+        "operations = 120 N².",
+        "N = (operations / 120) ** 0.5, and D = 20 · N.",
+    ),
+    next_thought="Four times the operations: how many times the parameters, and how many times the tokens?",
+    cases=lambda: [(1.08e20,), (8.64e18,), (480.0,)],
+    more=lambda rng: [(float(10 ** (power + rng.random())),) for power in (1, 2, 12, 25)],
+    right=_right_pair,
+    mistakes=(
+        Mistake("the root is missing: 120 N² are the operations, not 120 N", " ** 0.5", ""),
+        Mistake("the 6 is missing: each parameter takes 6 operations a token", "(6 * 20)", "20"),
+        Mistake("the 20 is missing under the root: D is 20 N, too", "(6 * 20)", "6"),
+        Mistake("two operations are the forward alone; training takes six", "6 * 20)", "2 * 20)"),
+        Mistake("tokens are 20 N, not N / 20", "20 * parameters", "parameters / 20"),
+        Mistake(
+            "the two are swapped: first the parameters, then the tokens",
+            "parameters, 20 * parameters",
+            "20 * parameters, parameters",
+        ),
+    ),
+)
+def compute_optimal(operations):
+    """Return the pair (N parameters, D tokens) with 6 N D = operations and D = 20 N."""
+    parameters = (operations / (6 * 20)) ** 0.5  # 6 · N · 20 N = operations
+    return parameters, 20 * parameters
+
+
+def _right_mean(gradients, tokens):
+    weights = np.array(tokens) / sum(tokens)
+    return np.tensordot(weights, np.stack(gradients), axes=1).astype(gradients[0].dtype)
+
+
+@exercise(
+    "15.3",
+    "Average the gradients of unequal parts",
+    minutes=10,
+    difficulty="middle",
+    hints=(
+        "Two parts, of 3 and of 1 tokens: the first counts three times as much as the second.",
+        "The weight of a part is its share of all tokens: n / total. The weights sum to 1.",
+        "Add up n / total * gradient over all parts, with zip(gradients, tokens).",
+    ),
+    next_thought="A mean of means is wrong here, as in exercise 10.4. When is it right?",
+    cases=lambda: [
+        (list(arrays(0, (2, 3), (2, 3))), [3, 1]),
+        (list(arrays(1, (4,), (4,), (4,))), [5, 0, 2]),
+        (list(arrays(2, (3, 2), (3, 2), dtype="float32")), [24, 8]),
+        (list(arrays(3, (2,), (2,))), [4, 4]),
+        (list(arrays(4, (2, 2))), [7]),
+    ],
+    more=lambda rng: [
+        (list(drawn(rng, "...c " * (n + 1) + "...c", n, (1, 1e3)[n % 2])), [3, *rng.integers(0, 9, n + 1).tolist()])
+        for n in range(5)
+    ],
+    right=_right_mean,
+    forbids=("average",),
+    mistakes=(
+        Mistake(
+            "a plain mean: the small part counts as much as the large one. Weight each by its tokens",
+            "n / total * gradient",
+            "gradient / len(tokens)",
+        ),
+        Mistake("the weights are not normalised: divide by the number of all tokens", "n / total", "n"),
+        Mistake(
+            "divided by the number of processes: divide by the number of all tokens",
+            "total = sum(tokens)",
+            "total = len(tokens)",
+        ),
+        Mistake("a plain sum: the weights should sum to 1", "n / total * gradient", "gradient"),
+        Mistake(
+            "each gradient belongs to a mean already: multiply it by its tokens first, then divide by the total",
+            "n / total * gradient",
+            "gradient / total",
+        ),
+        Mistake(
+            "integer division makes each share 0: `//` drops the fraction. Use `/`",
+            "n / total",
+            "n // total",
+        ),
+    ),
+)
+def mean_gradient(gradients, tokens):
+    """Return the gradient of the mean over all tokens: arrays of one shape -> an array of this shape."""
+    total = sum(tokens)
+    return sum(n / total * gradient for gradient, n in zip(gradients, tokens))
+
+
+@functools.cache
+def _saved(width=32):
+    """Return (weights, last loss) of a trained model. Do not write into them."""
+    model = mending.small_model(width=width)
+    last = mending.losses(model)[-1]
+    return model.state_dict(), last
+
+
+def _turned(state):
+    """Return these weights with the matrices as nn.Linear keeps them, (fan out, fan in)."""
+    return {name: (array.T if name.endswith(".weight") else array).copy() for name, array in state.items()}
+
+
+def _likely(ours, theirs, state):
+    """Return the message of the first mistake that gives the same arrays, other than those of ``state``; or ""."""
+    shapes = {name: array.shape for name, array in state.items()}
+    for message, function in from_linear.wrong_functions():
+        other = function(theirs, shapes)
+        wrong = not all(compare.same(other[name], state[name]) for name in state)
+        if wrong and all(compare.same(ours[name], other[name]) for name in other):
+            return message
+    return ""
+
+
+def _examine_linear(function):
+    return _examine_width(function, 32) or _examine_width(function, 8)  # in the second T = C
+
+
+def _examine_width(function, width):
+    state, last = _saved(width)
+    shapes, theirs, given = {name: array.shape for name, array in state.items()}, _turned(state), _turned(state)
+    ours = function(given, dict(shapes))
+    if not isinstance(ours, dict):
+        likely = "the `return` is missing" if ours is None else ""
+        return ... if watch.untouched(ours) else (f"got {words.kind(ours)}, expected a dict of arrays", likely)
+    if missing := [name for name in shapes if name not in ours]:
+        return f"the array {missing[0]} is missing", "every array comes along, transposed or not"
+    if unknown := [name for name in ours if name not in shapes]:
+        return f"{unknown[0]!r} is unknown to the model", "the names stay as they are"
+    if kinds := [name for name, array in ours.items() if not isinstance(array, np.ndarray)]:
+        return f"got {words.kind(ours[kinds[0]])} for {kinds[0]}, expected a NumPy array"
+    likely = _likely(ours, theirs, state)
+    if wrong := [name for name, array in ours.items() if array.shape != shapes[name]]:
+        name = wrong[0]
+        return f"the array {name} has shape {ours[name].shape}, the model expects {shapes[name]}", likely
+    if list(given) != list(theirs) or any(not compare.same(given[name], theirs[name]) for name in theirs):
+        return "The function changes its input in place: theirs", "write into a new dict, `ours`"
+    wrong = [name for name, array in ours.items() if not np.array_equal(array, state[name])]
+    if not wrong:
+        return None
+    model = mending.small_model(width=width)
+    model.load_state_dict(ours)
+    fallen = mending.losses(model)
+    return (
+        f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: the saved model had {last:.2f} before the"
+        f" first step. {wrong[0]} is not what was saved",
+        likely,
+    )
+
+
+def _linear_broken(theirs, shapes):
+    """Convert weights from nn.Linear's layout to the course's: {name: array} both. Some matrix is left as it is."""
+    ours = {}
+    for name, array in theirs.items():
+        ours[name] = array.T if array.shape != shapes[name] else array
+        assert ours[name].shape == shapes[name], name
+    return ours
+
+
+_LINES = 'array.T if name.endswith(".weight") else array\n        assert ours[name].shape == shapes[name], name'
+
+
+@exercise(
+    "15.4",
+    "Find the bug: a matrix that fits both ways",
+    minutes=10,
+    difficulty="middle",
+    hints=(
+        "Print the shapes. Which matrices look the same in both layouts?",
+        "Query, key, value and output are C × C: they fit either way round, and so they are never transposed.",
+        "Decide by the name, not by the shape: array.T if name.endswith('.weight').",
+    ),
+    next_thought="GPT-2's c_attn is (C, 3C). Would this mistake be noticed there? And in its attn.c_proj?",
+    broken=_linear_broken,
+    examine=_examine_linear,
+    mistakes=(
+        Mistake(
+            "a square matrix fits either way round, so its shape says nothing: go by its name",
+            'array.T if name.endswith(".weight") else array',
+            "array if array.shape == shapes[name] else array.T",
+        ),
+        Mistake(
+            "a reshape moves numbers into other rows: nn.Linear needs a transpose, array.T",
+            'array.T if name.endswith(".weight") else array',
+            "array.reshape(shapes[name])",
+        ),
+        Mistake(
+            "the output matrix belongs to nn.Linear, too: all names that end in .weight",
+            'name.endswith(".weight")',
+            'name.endswith(".weight") and "output" not in name',
+        ),
+        Mistake(
+            "the square ones are transposed, and the others now have the wrong shape",
+            _LINES,
+            "array.T if array.shape == array.T.shape else array",
+        ),
+        Mistake(
+            "the table of positions may be square, too, and is no matrix of nn.Linear: go by the name",
+            'name.endswith(".weight")',
+            "(array.shape != shapes[name] or array.shape == array.shape[::-1])",
+        ),
+        Mistake("nothing is transposed: nn.Linear keeps (fan out, fan in)", _LINES, "array"),
+        Mistake("the two tables are not matrices of nn.Linear: they were not transposed", _LINES, "array.T"),
+    ),
+)
+def from_linear(theirs, shapes):
+    """Convert weights from nn.Linear's layout to the course's: {name: array} both."""
+    ours = {}
+    for name, array in theirs.items():
+        ours[name] = array.T if name.endswith(".weight") else array
+        assert ours[name].shape == shapes[name], name
+    return ours
+
+
+stays_in_float32 = question(
+    "15.5",
+    "What stays in float32?",
+    minutes=4,
+    difficulty="easy",
+    hints=(
+        "Which operations are most of the work? Those, and only those, are done in bfloat16.",
+        "A sum of a large and a small number loses the small one in bfloat16. What adds up many small things?",
+        "Large matrix products: three of the eight. The other five stay.",
+    ),
+    next_thought="So what needs less memory in mixed precision: the weights with their averages, or the activations?",
+    value=[1, 2, 4, 6, 8],
+    answer="[1, 2, 4, 6, 8]: the weights and all that changes them, the stream, LayerNorm and the loss. The three large"
+    " products are done in bfloat16.",
+    mistakes=(
+        Mistake(
+            "these are the right ones, and the smallest should come first",
+            when=lambda got, want, case: sorted(got) == want,
+        ),
+        Mistake(
+            "the large matrix products are what bfloat16 is for: 3, 5 and 7 are such products",
+            when=lambda got, want, case: bool({3, 5, 7} & set(got)),
+        ),
+        Mistake(
+            "the weights and AdamW's averages add up many small updates: in bfloat16 these would be lost, every time",
+            when=lambda got, want, case: not {1, 2} <= set(got),
+        ),
+        Mistake(
+            "every block adds a little to the residual stream: in bfloat16 it would get lost",
+            when=lambda got, want, case: 4 not in got,
+        ),
+        Mistake(
+            "LayerNorm takes means and a root: it is little work, and stays in float32",
+            when=lambda got, want, case: 6 not in got,
+        ),
+        Mistake("the loss is a mean over many tokens: it stays in float32", when=lambda got, want, case: 8 not in got),
+    ),
+)

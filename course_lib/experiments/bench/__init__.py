@@ -1,0 +1,1 @@
+"""Speed, as ratios: one training step in each form, and generation with and without a cache."""

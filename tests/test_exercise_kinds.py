@@ -1,0 +1,305 @@
+"""Answers that no author had in mind: right ones in odd styles, wrong ones of all kinds, and hostile ones."""
+
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+from test_exercise_answers import made
+
+from course_lib.exercises import every, find
+from course_lib.exercises.exercise import NOT_YET, RIGHT
+from course_lib.exercises.judge import judge
+
+SOFTMAX = "lambda x: (lambda e: e / e.sum(-1, keepdims=True))(np.exp(x - {}))"
+MERGE = """def merge_pair(tokens, pair):
+    out, i = [], 0
+    while i < len(tokens):
+        if tuple(tokens[i : i + 2]) == pair:
+            out.append(pair[0] + pair[1])
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out"""
+TOP_P = """def top_p(probabilities, p):
+    order = np.argsort(-probabilities, kind="stable")
+    shares = probabilities[order]
+    shares = np.where(np.cumsum(shares) - shares < p, shares, 0)
+    shares = shares / shares.sum()
+    return shares[np.argsort(order)]"""
+TOP_K = """def top_k_filter(logits, k):
+    order = np.argsort(-logits, kind="stable")[:k]
+    result = np.full(logits.shape, -np.inf, logits.dtype)
+    result[order] = logits[order]
+    return result"""
+GREEDY = """def probabilities_at(logits, temperature):
+    if temperature == 0:
+        p = np.zeros_like(logits)
+        p[logits.argmax()] = 1
+        return p
+    e = np.exp((logits - logits.max()) / temperature)
+    return e / e.sum()"""
+MASKED = """def masked_softmax(scores, allow):
+    s = np.where(allow, scores, -np.inf)
+    top = s.max(-1, keepdims=True)
+    top = np.where(np.isinf(top), 0, top)
+    e = np.exp(s - top)
+    total = e.sum(-1, keepdims=True)
+    return e / np.where(total == 0, 1, total)"""
+SUMMED = """def unbroadcast(grad, shape):
+    while grad.ndim > len(shape):
+        grad = grad.sum(axis=0)
+    for axis, size in enumerate(shape):
+        grad = grad.sum(axis=axis, keepdims=True) if size == 1 else grad
+    return grad"""
+ENCODE = """def encode(text, vocabulary):
+    for i, c in enumerate(text):
+        if c not in vocabulary:
+            raise ValueError(f"place {i}: {c!r} is not in the vocabulary")
+    return np.array([vocabulary.index(c) for c in text])"""
+CROSS = """def cross_attention(x, memory, Q, K, V):
+    q, k, v = x @ Q, memory @ K, memory @ V
+    s = q @ k.T / q.shape[-1] ** 0.5
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True)
+    return w @ v, w"""
+
+# exercise -> (right answers); each an expression, a definition, or the solution with pairs of texts replaced
+ACCEPTED = [
+    ("01.1", ENCODE),
+    ("01.1", ENCODE, "text])", "text], dtype=np.uint8)"),
+    ("01.1", ENCODE, "vocabulary.index(c)", "[v.encode() for v in vocabulary].index(c.encode())"),
+    ("01.3", MERGE, "pair[0] + pair[1]", '"".join(pair)'),
+    ("02.2", SUMMED),
+    ("02.4", "lambda ids, grad, V: np.eye(V, dtype=grad.dtype)[ids.ravel()].T @ grad.reshape(-1, grad.shape[-1])"),
+    ("03.1", "lambda x: 1 / np.exp(x[..., None, :] - x[..., :, None]).sum(-1)"),
+    ("05.4", MASKED),
+    ("06.1", "lambda x, heads: np.stack(np.split(x, heads, axis=-1), axis=1)"),
+    ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
+    ("08.1", "lambda x, grad: grad * np.heaviside(x, 0)"),
+    (
+        "11.3",
+        "lambda grads, m: (lambda n: ([g * (m / n if n > m else 1) for g in grads], n))(math.sqrt(sum("
+        "(g**2).sum() for g in grads)))",
+    ),
+    ("12.1", TOP_K),
+    ("12.3", TOP_P),
+    ("14.2", CROSS),
+    ("14.6", "lambda model, s, i, p: model(s, i, s != p, i != p)"),
+    ("13.1", "lambda maps: np.trace(maps, -1, 2, 3) / (maps.shape[2] - 1)"),
+    ("15.4", "lambda theirs, shapes: {n: a.T if 'weight' in n else a for n, a in theirs.items()}"),
+]
+
+# exercise, words of the likely mistake ("" where none must be named), or "happened: " and words; then as above
+REFUSED = [
+    ("01.1", "", ENCODE, "enumerate(text)", "enumerate(text.strip())", "c in text]", "c in text.strip()]"),
+    ("01.1", "", ENCODE, "{c!r} is not", "c is not"),
+    ("01.1", "happened: write raise", ENCODE, "raise ", "return "),
+    ("01.2", "", "lambda ids, T: (np.array([ids[i : T] for i in range(len(ids) - T)]),) * 2"),
+    ("01.3", "", MERGE, "tuple(tokens[i : i + 2]) == pair", "''.join(tokens[i : i + 2]) == ''.join(pair)"),
+    ("01.3", "", MERGE, "len(tokens):", "len(tokens) - 1:"),
+    ("01.3", "never equal to a tuple", MERGE, "tuple(tokens[i : i + 2])", "tokens[i : i + 2]"),
+    ("01.3", "", "lambda tokens, pair: '|'.join(tokens).replace('|'.join(pair), ''.join(pair)).split('|')"),
+    (
+        "02.1",
+        "happened: It calls",
+        "lambda a, b, grad: (lambda a, b: torch.autograd.grad(a @ b, (a, b), torch.tensor(grad)))("
+        "*(torch.tensor(v, requires_grad=True) for v in (a, b)))",
+    ),
+    ("02.2", "", SUMMED, "while grad", "if grad"),
+    ("02.4", "is None", "lambda ids, grad, V: np.add.at(np.zeros((V, grad.shape[-1])), ids, grad)"),
+    ("03.1", "", SOFTMAX.format("x.mean(-1, keepdims=True)")),
+    ("03.1", "", SOFTMAX.format("x[..., -1:]")),
+    ("03.1", "", SOFTMAX.format("np.abs(x).max(-1, keepdims=True)")),
+    ("03.1", "overflows", SOFTMAX.format("0")),
+    ("03.1", "happened: leave out .data", SOFTMAX.format("x.data.max()")),
+    ("03.1", "happened: It calls softmax", "lambda x: torch.ops.aten._softmax(torch.tensor(x), -1, False).numpy()"),
+    ("05.4", "", MASKED, "np.where(np.isinf(top), 0, top)", "np.maximum(top, 0)"),
+    ("05.4", "", MASKED, "-np.inf", "-100"),
+    (
+        "07.2",
+        "happened: It calls",
+        "lambda x, gain, grad: torch.func.vjp(torch.exp, torch.tensor(x))[1](torch.tensor(grad))",
+    ),
+    ("08.1", "", "lambda x, grad: grad * (x > 1e-3)"),
+    ("09.1", "in each block 4C", "lambda V, T, C, L: 2 * V * C + V + T * C + 2 * C + L * (12 * C * C + 5 * C)"),
+    (
+        "10.1",
+        "happened: np.eye can make float64",
+        "def cross_entropy_gradient(logits, targets):\n"
+        "    e = np.exp(logits - logits.max(1, keepdims=True))\n"
+        "    return (e / e.sum(1, keepdims=True) - np.eye(logits.shape[1])[targets]) / len(targets)",
+    ),
+    (
+        "11.3",
+        "nothing to divide by",
+        "lambda grads, m: (lambda n: ([g * min(1, m / n) for g in grads], n))(math.sqrt("
+        "sum(float((g**2).sum()) for g in grads)))",
+    ),
+    ("10.2", "before the step uses them", "lambda model, optimizer, x, y: model(x, y)[1].item()"),
+    (
+        "11.4",
+        "decay of matrices",
+        "lambda model, lr: AdamW([p for p in model.parameters() if p.ndim > 1], lr, weight_decay=0.1, decay_all=True)",
+    ),
+    ("11.4", "decay of matrices", "lambda model, lr: AdamW(model.parameters(), lr, weight_decay=1.0)"),
+    ("11.4", "decay of matrices", "lambda model, lr: AdamW(model.parameters(), 0.1, weight_decay=0.1)"),
+    ("12.1", "", TOP_K, ', kind="stable"', ""),
+    ("12.1", "", TOP_K, ", logits.dtype)", ")"),
+    ("12.1", "", TOP_K, "-np.inf, ", "-1e9, "),
+    (
+        "12.1",
+        "one and the same array",
+        "BUFFERS = {}\n" + TOP_K,
+        "np.full(logits.shape, -np.inf, logits.dtype)",
+        "BUFFERS.setdefault((logits.dtype, logits.size), logits.copy())\n    result[:] = -np.inf",
+    ),
+    ("12.2", "", GREEDY, "argmax", "argmin"),
+    ("12.2", "", GREEDY, "argmax", "argmaximum"),
+    ("12.2", "", GREEDY, "        p[logits.argmax()] = 1\n", ""),
+    ("12.3", "", TOP_P, ', kind="stable"', ""),
+    ("12.3", "must go back to its index", TOP_P, "np.argsort(order)", "order"),
+    ("12.3", "", TOP_P, "shares[np.argsort(order)]", "list(shares[np.argsort(order)])"),
+    ("14.2", "root of D", CROSS, "q.shape[-1] **", "x.shape[-1] **"),
+    ("14.2", "happened: np.sqrt of a plain number", CROSS, "q.shape[-1] ** 0.5", "np.sqrt(q.shape[-1])"),
+    ("14.6", "happened: in place", "def padded_logits(model, s, i, p):\n    i[:] = p\n    return model(s, i) * 2"),
+    ("14.6", "logits alone", "lambda model, s, i, p: (model(s, i, s != p, i != p), None)"),
+    (
+        "15.4",
+        "may be square",
+        "lambda theirs, shapes: {n: a.T if a.ndim == 2 and (a.shape != shapes[n] or a.shape[0] =="
+        " a.shape[1]) else a for n, a in theirs.items()}",
+    ),
+]
+
+
+def answer(key, text, *pairs):
+    """The learner's function of this text, with pairs of texts replaced."""
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    exercise = find(key)
+    if not text.startswith(("def ", "BUFFERS")):
+        text = f"{exercise.name} = {text}"
+    return made(exercise, f"from course_lib.exercises import find\n{text}")
+
+
+@pytest.mark.parametrize("row", ACCEPTED, ids=lambda row: row[0])
+def test_right_answers_in_other_styles(row):
+    for _ in range(3):  # the random cases are others each time
+        assert judge(find(row[0]), answer(*row)).state == RIGHT
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row[0])
+def test_wrong_answers_of_other_kinds(row):
+    key, words, *text = row
+    verdict = judge(find(key), answer(key, *text))
+    assert verdict.state == NOT_YET
+    _, _, happened = words.partition("happened: ")
+    assert happened in verdict.problem
+    assert happened or (words in verdict.likely if words else not verdict.likely), verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("01.4", [969, 32], "one more token"),  # two mistakes, both known
+        ("02.6", [0, 2 / 3, 6], "counts with a minus"),
+        ("02.6", [2, 2, 6], ""),
+        ("03.5", [1.0, 0.02], ""),
+        ("03.5", [0.5, 0.5], ""),
+        ("03.5", [1.0, 1.0], "compared with itself"),
+        ("06.4", [64, 196608], "reads all 768 numbers"),
+        ("07.5", [[False], [True], [True]], ""),
+        ("12.5", [75.5, 18874368], "are swapped"),
+    ],
+)
+def test_a_guess_is_not_told_a_reason(key, value, words):
+    verdict = judge(find(key), value)
+    assert verdict.state == NOT_YET and (words in verdict.likely if words else not verdict.likely)
+
+
+def test_questions_take_what_the_page_gives_and_say_nearly():
+    assert judge(find("02.6"), [np.array([0.0]), np.array([0.0]), np.array([6.0])]).state == RIGHT
+    assert "3 decimals count" in judge(find("03.2"), [0.13, 0.25, 0.63]).problem
+
+
+# ------------------------------------------------------------------ whatever is raised; and a stop
+class Own(BaseException):
+    pass
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
+class Disguised:
+    @property
+    def __class__(self):
+        raise KeyboardInterrupt
+
+
+NESTED = []
+NESTED.append(NESTED)
+
+
+def raising(error):
+    def function(*arguments):
+        raise error
+
+    return function
+
+
+def endless(*arguments):
+    return endless(*arguments)
+
+
+def in_a_thread(*arguments):
+    thread = threading.Thread(target=lambda: sys.exit(3))
+    thread.start()
+    thread.join()
+
+
+def generator(*arguments):
+    yield 1
+
+
+HOSTILE = [raising(e) for e in (SystemExit(1), KeyboardInterrupt(), GeneratorExit(), Own(), Silent(), MemoryError())]
+HOSTILE += [endless, in_a_thread, generator, lambda *a: Disguised(), lambda *a: NESTED]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("exercise", every(), ids=lambda e: e.id)
+def test_nothing_gets_through(exercise):
+    for function in HOSTILE:
+        assert judge(exercise, function).state == NOT_YET
+    for value in (Disguised(), NESTED, [Disguised()]):
+        assert judge(exercise, value).state == NOT_YET
+
+
+def test_an_answer_that_checks_itself():
+    def softmax(x):
+        return judge(find("03.1"), softmax)
+
+    assert "got a Verdict" in judge(find("03.1"), softmax).problem
+
+
+@pytest.mark.parametrize("caught", [False, True])
+@pytest.mark.parametrize("key", ["03.1", "07.3"])
+def test_a_stop_by_the_learner_gets_through(key, caught):
+    def function(*arguments):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except BaseException:
+            if not caught:
+                raise
+        return ...
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        judge(find(key), function)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert judge(find("06.2"), find("06.2").function).state == RIGHT  # and the next check works

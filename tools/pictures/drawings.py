@@ -1,0 +1,38 @@
+#!/usr/bin/env python
+"""Draw the models into notebooks/pictures, for the pages and the README:  python tools/pictures/drawings.py"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "notebooks" / "pictures"
+
+
+def drawings():
+    """Return {file name: Drawing}; a test compares the stored files with these."""
+    from course_lib.common.config import GPTConfig
+    from course_lib.experiments.numbers import NUMBERS_RECIPE
+    from course_lib.training import load_checkpoint
+    from course_lib.views import draw_encoder_decoder, draw_gpt
+
+    gpt = GPTConfig(17)  # of notebook 09
+    return {
+        "gpt.svg": draw_gpt(load_checkpoint("shakespeare-gpt").model.config),
+        "first-gpt.svg": draw_gpt(GPTConfig(65, 32, 64, layers=2, norm=None, residual=False)),
+        "gpt-attention.svg": draw_gpt(gpt, lit=("attention",)),
+        "gpt-norm.svg": draw_gpt(gpt, lit=("norm", "residual")),
+        "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
+        "gpt-counts.svg": draw_gpt(gpt, counts=True),
+        "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
+    }
+
+
+def main():
+    for name, drawing in drawings().items():
+        drawing.save(FOLDER / name)
+        print(f"{name}: {drawing.width} x {drawing.height}. {drawing.alt}")
+
+
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)
+    main()
