@@ -41,6 +41,7 @@ SETTINGS = {
         "doNotDisturbMode": True,
     },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},  # else cells out of sight are not in the page
     "@jupyterlab/completer-extension:manager": {"autoCompletion": False},
     "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
     "@jupyterlab/apputils-extension:themes": {"theme": "JupyterLab Light"},
@@ -86,12 +87,18 @@ def free_port():
 
 
 @contextlib.contextmanager
-def running_lab(folder, settings=None, timeout=60):
-    """Run a JupyterLab with a token on a free port, rooted in ``folder``, without the user's configuration."""
+def running_lab(folder, settings=None, startup="", timeout=60):
+    """Run a JupyterLab with a token on a free port, rooted in ``folder``, without the user's configuration.
+
+    ``startup``: Python that every kernel runs before its first cell.
+    """
     home = Path(tempfile.mkdtemp(prefix="course-lab-"))
     process = None
     try:
         server = Server(f"http://127.0.0.1:{free_port()}", secrets.token_hex(16), Path(folder).resolve())
+        profile = home / "ipython" / "profile_default" / "startup"
+        profile.mkdir(parents=True)
+        (profile / "first.py").write_text(startup, encoding="utf-8")
         process = _start(server, home, {**SETTINGS, **(settings or {})})
         _wait_for(server, process, home / "lab.log", timeout)
         yield server
