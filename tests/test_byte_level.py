@@ -2,7 +2,8 @@
 
 Which characters are letters depends on the version of Unicode: Python has one, the library another, newer or older.
 So texts are drawn from the characters that Python knows (category not Cn) and that the library takes for the same
-kind; a test shows that those are all, but for what one of the two does not know yet.
+kind; a test shows that those are all, but for what one of the two does not know yet. The library's NFC is older still
+(it leaves marks of Unicode 10 and later where they are): texts for it have no mark that Unicode 3.2 lacks.
 """
 
 import functools
@@ -64,10 +65,16 @@ def test_letters_numbers_and_spaces_are_the_librarys():
     assert {kind(character, library_cut(GPT2_WORDS)) for character in other} <= {"O"}
 
 
-def texts():
+def new_mark(character):
+    """Is this a combining mark that came after Unicode 3.2, the older table that every Python has?"""
+    return unicodedata.combining(character) > 0 and unicodedata.ucd_3_2_0.category(character) == "Cn"
+
+
+def texts(new_marks=True):
     """Texts of all scripts, and of the characters on which the patterns turn."""
     turning = st.sampled_from(" \n\r\t\x0b\x85\xa0\u3000\x1c'’sSſtTrevlLmdD09١½aéя世🙂!_-\u0301\u200d")
-    everything = st.integers(0, len(known()[0]) - 1).map(lambda n: known()[0][n])
+    characters = known()[0] if new_marks else [c for c in known()[0] if not new_mark(c)]
+    everything = st.integers(0, len(characters) - 1).map(lambda n: characters[n])
     words = st.sampled_from(["hello", " world", "'ll", "'RE", "<|endoftext|>", "<|end", "世界", "  ", "\r\n", " 12345"])
     return st.lists(turning | everything | words, max_size=30).map("".join)
 
@@ -292,7 +299,7 @@ def test_a_thousand_texts_with_a_tokenizer_json(kind, tmp_path):
     assert mine.encode("<think> a<|im_end|>").tolist()[::2] == [452, 451]
 
     @thousand
-    @given(texts())
+    @given(texts(new_marks=mine.form is None))
     def check(text):
         same(mine, theirs, text)
 
