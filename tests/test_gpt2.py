@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from track_tools import NUMPY, array, assert_same, both_tracks
 
 from course_lib.inference import generate_ids
-from course_lib.inference.gpt2 import GPT2Tokenizer, from_gpt2_state, gpt2_config, gpt2_shapes, load_gpt2, to_gpt2_state
+from course_lib.inference.gpt2 import from_gpt2_state, gpt2_config, gpt2_shapes, load_gpt2, to_gpt2_state
 
 V, T, C, H, L = 61, 12, 24, 3, 2
 IDS = np.random.default_rng(1).integers(V, size=(2, T))
@@ -219,17 +219,41 @@ def test_against_transformers(track, tmp_path):
     assert list(ours) == text[0, 3:].tolist() and len(set(text[0, 3:].tolist())) > 1
 
 
-# ------------------------------------------------------------------ text
-def test_tokenizer(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"vocab.json is missing"):
-        GPT2Tokenizer(tmp_path)
-    library = pytest.importorskip("tokenizers", reason="the library tokenizers is not installed")
-    trained = library.ByteLevelBPETokenizer()
-    trained.train_from_iterator(["hello world, hello transformer"] * 5, vocab_size=270, show_progress=False)
-    trained.save_model(str(tmp_path))
-    tokenizer = GPT2Tokenizer(tmp_path)
-    for text in ("hello world", "Grüße, 世界!", " two  spaces\n", ""):
-        ids = tokenizer.encode(text)
-        assert ids.dtype == np.int64 and ids.ndim == 1 and (ids < len(tokenizer)).all()
-        assert tokenizer.decode(ids) == text
-    assert len(tokenizer.encode("hello")) < 5 and len(tokenizer) == 270
+# ------------------------------------------------------------------ what the layout cannot hold
+@both_tracks
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"norm_layer": "rms_norm"}, "norm_layer is 'rms_norm', not 'layer_norm'"),
+        ({"positions": "rotary"}, "positions is 'rotary', not True"),
+        ({"positions": False}, "positions is False, not True"),
+        ({"activation": "swiglu"}, "activation is 'swiglu', not 'gelu' or 'relu'"),
+        ({"activation": "none"}, "activation is 'none'"),
+        ({"kv_heads": 1}, "kv_heads is 1, not None or 3"),
+        ({"head_dim": 4}, "head_dim is 4, not None or 8"),
+        ({"d_ff": 24}, "d_ff is 24, not None or 96"),
+        ({"qk_norm": True}, "qk_norm is True, not False"),
+        ({"window": 4}, "window is 4, not None"),
+        ({"bias": False}, "bias is False, not True"),
+        ({"attention_bias": False}, "attention_bias is False, not True"),
+        ({"tied": False}, "tied is False, not True"),
+        ({"norm": "post"}, "norm is 'post', not 'pre'"),
+        ({"norm": None}, "norm is None, not 'pre'"),
+        ({"residual": False}, "residual is False"),
+        ({"causal": False}, "causal is False"),
+        ({"bias": False, "window": 2}, "bias is False, not True; window is 2, not None"),
+    ],
+)
+def test_a_model_for_which_the_layout_has_no_place(change, said, track):
+    model = track.models.GPT(dataclasses.replace(gpt2_config(L, H, C, T, V), **change))
+    with pytest.raises(ValueError, match=f"no place for this model: {said}"):
+        to_gpt2_state(model)
+
+
+@both_tracks
+def test_a_model_that_says_aloud_what_is_usual(track):
+    config = dataclasses.replace(gpt2_config(L, H, C, T, V), kv_heads=H, head_dim=C // H, d_ff=4 * C)
+    arrays = to_gpt2_state(track.models.GPT(config))
+    assert {name: a.shape for name, a in arrays.items()} == gpt2_shapes(config)
+    with pytest.raises(ValueError, match="that of a GPT, not of a Bigram"):
+        to_gpt2_state(track.models.Bigram(V))

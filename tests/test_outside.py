@@ -23,7 +23,8 @@ from course_lib.common.config import GPTConfig
 from course_lib.exercises import store
 from course_lib.idiomatic import train_ddp
 from course_lib.idiomatic.launch import launch, what_failed
-from course_lib.inference.gpt2 import GPT2Tokenizer, load_gpt2, to_gpt2_state
+from course_lib.inference import load_tokenizer
+from course_lib.inference.gpt2 import load_gpt2, to_gpt2_state
 from course_lib.inference.published import read_weights
 from course_lib.text import CharTokenizer, download
 from course_lib.training import load_checkpoint, save_checkpoint, train
@@ -189,12 +190,15 @@ REFUSED = [
     ({"activation_function": "silu"}, "activation_function is 'silu'"),
     ({"activation_function": None}, "activation_function is None"),
     ({"activation_function": ["relu"]}, r"activation_function is \['relu'\]"),
-    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon is 1e-06, not 1e-05"),
+    ({"layer_norm_epsilon": 0}, "layer_norm_epsilon is 0, not a number above 0"),
+    ({"layer_norm_epsilon": "1e-5"}, "layer_norm_epsilon is '1e-5', not a number above 0"),
+    ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None"),
+    ({"layer_norm_epsilon": True}, "layer_norm_epsilon is True"),
     ({"add_cross_attention": True}, "add_cross_attention is True"),
     ({"is_encoder_decoder": True}, "is_encoder_decoder is True"),
     ({"tie_word_embeddings": False}, "tie_word_embeddings is False, but there is no lm_head.weight"),
     ({"model_type": "gpt_neo"}, "model_type is 'gpt_neo', not 'gpt2'"),
-    ({"model_type": "opt", "layer_norm_epsilon": 0.1}, "model_type is 'opt', not 'gpt2'; layer_norm_epsilon is 0.1"),
+    ({"model_type": "opt", "layer_norm_epsilon": -1}, "model_type is 'opt', not 'gpt2'; layer_norm_epsilon is -1"),
     ({"quantization_config": {"bits": 4}}, r"quantization_config is \{'bits': 4\}"),
     ({"auto_map": {"AutoModel": "own.Model"}}, "auto_map is "),
     ({"pruned_heads": {"0": [1]}}, "pruned_heads is "),
@@ -231,7 +235,7 @@ def test_a_head_that_is_untied_in_name_only(tmp_path):
 
 @both_tracks
 @pytest.mark.parametrize("settings", [{}, *(settings for settings, _ in FOLLOWED[:3]), {"activation_function": "relu"},
-                                      {"reorder_and_upcast_attn": True}])  # fmt: skip
+                                      {"layer_norm_epsilon": 0.03}, {"reorder_and_upcast_attn": True}])  # fmt: skip
 def test_settings_against_transformers(settings, track, tmp_path):
     transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
     torch.manual_seed(0)
@@ -363,7 +367,7 @@ def test_broken_json_is_an_error_that_names_the_file(name, content, tmp_path):
     if "index" in name:
         (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-        GPT2Tokenizer(folder) if name == "vocab.json" else load_gpt2(folder)
+        load_tokenizer(folder) if name == "vocab.json" else load_gpt2(folder)
 
 
 # ------------------------------------------------------------------ files that are no checkpoint of the course

@@ -8,6 +8,7 @@ from .llama import load_llama
 from .sampling import generate, generate_ids, next_logits, next_probabilities
 from .search import beam_search, greedy_ids
 from .streaming import print_sample, stream
+from .tokenizer_files import load_tokenizer
 
 __all__ = [
     "beam_search",
@@ -20,4 +21,5 @@ __all__ = [
     "stream",
     "load_gpt2",
     "load_llama",
+    "load_tokenizer",
 ]

@@ -2,8 +2,7 @@
 
 Its shape is that of ``GPT`` with biases in attention, the tanh form of GELU, and a head that shares the token table.
 The published file uses other names and keeps query, key and value in one matrix; its matrices are (fan_in, fan_out),
-like the course's and unlike torch.nn.Linear's. You supply the files: a folder with ``model.safetensors`` and, for text,
-``vocab.json`` and ``merges.txt`` of a GPT-2.
+like the course's and unlike torch.nn.Linear's. ``load_tokenizer`` reads the tokenizer in the same folder.
 """
 
 import dataclasses
@@ -16,17 +15,16 @@ import numpy as np
 from .. import get_track
 from ..common.checks import check_whole, mismatches
 from ..common.config import GPTConfig
-from .published import read_json, read_weights, there
+from .published import read_json, read_weights
 
 SETTINGS = "config.json"
-MARK = re.compile(r"<.+>|\[.+\]")  # the form of <|endoftext|>, </s> and [PAD]
 HEAD_SIZE = 64  # D in all four published sizes
 # names in config.json -> ours; the first five are ways to compute the tanh form
 ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"), "gelu")
 ACTIVATIONS |= {"relu": "relu"}
 # every other setting that changes the numbers of a GPT-2, and the one value that the course's model has
 FIXED = {
-    "model_type": "gpt2", "layer_norm_epsilon": 1e-5, "add_cross_attention": False, "is_encoder_decoder": False,
+    "model_type": "gpt2", "add_cross_attention": False, "is_encoder_decoder": False,
     "quantization_config": None, "auto_map": None, "pruned_heads": {},
 }  # fmt: skip
 SIZES = {
@@ -96,7 +94,11 @@ def from_gpt2_state(arrays, heads=None, dtype="float32", settings=None):
         heads = next((settings[name] for name in ("n_head", "num_attention_heads") if name in settings), None)
         heads = max(1, width // HEAD_SIZE) if heads is None else heads
     config = gpt2_config(layers, heads, width, context, size, dtype)
-    config = dataclasses.replace(config, activation=ACTIVATIONS[settings.get("activation_function", "gelu_new")])
+    config = dataclasses.replace(
+        config,
+        activation=ACTIVATIONS[settings.get("activation_function", "gelu_new")],
+        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
+    )
     if wrong := mismatches(arrays, gpt2_shapes(config)):
         more = f"; and {len(wrong) - 10} more" if len(wrong) > 10 else ""
         blocks = "one block" if layers == 1 else f"{layers} blocks"
@@ -128,6 +130,9 @@ def _refuse_settings(settings, has_head):
     ]
     if (name := settings.get("activation_function", "gelu_new")) not in list(ACTIVATIONS):
         wrong.append(f"activation_function is {name!r}, not one of {', '.join(ACTIVATIONS)}")
+    eps = settings.get("layer_norm_epsilon", 1e-5)
+    if isinstance(eps, bool) or not isinstance(eps, (int, float)) or not 0 < eps < math.inf:
+        wrong.append(f"layer_norm_epsilon is {eps!r}, not a number above 0")
     for name in ("scale_attn_weights", "scale_attn_by_inverse_layer_idx"):
         if settings.get(name, False) not in (True, False):
             wrong.append(f"{name} is {settings[name]!r}, not true or false")
@@ -142,8 +147,29 @@ def _refuse_settings(settings, has_head):
         check_whole(name, settings[name], 1)
 
 
+def _layout(config):
+    """Return name -> the values that GPT-2's layout can hold, for every setting of which it holds only some."""
+    return {
+        "activation": ("gelu", "relu"), "norm": ("pre",), "residual": (True,), "causal": (True,), "positions": (True,),
+        "tied": (True,), "attention_bias": (True,), "bias": (True,), "norm_layer": ("layer_norm",),
+        "d_ff": (None, 4 * config.width), "kv_heads": (None, config.heads),
+        "head_dim": (None, config.width // config.heads), "qk_norm": (False,), "window": (None,),
+    }  # fmt: skip
+
+
 def to_gpt2_state(model):
-    """Convert the weights of a GPT of this shape to the published names, query, key and value in one matrix."""
+    """Convert the weights of a GPT of this shape to the published names, query, key and value in one matrix.
+
+    Raises ValueError that names each setting of the model for which GPT-2's layout has no place.
+    """
+    if not isinstance(getattr(model, "config", None), GPTConfig):
+        raise ValueError(f"GPT-2's layout is that of a GPT, not of a {type(model).__name__}")
+    if wrong := [
+        f"{name} is {getattr(model.config, name)!r}, not {' or '.join(map(repr, values))}"
+        for name, values in _layout(model.config).items()
+        if getattr(model.config, name) not in values
+    ]:
+        raise ValueError(f"GPT-2's layout has no place for this model: {'; '.join(wrong)}")
     state, layers = model.state_dict(), model.config.layers
     arrays = {theirs: state[ours] for theirs, ours in _names(layers).items()}
     for i in range(layers):
@@ -181,98 +207,3 @@ def load_gpt2(folder, track="numpy", dtype="float32"):
     model = models.GPT(config)
     model.load_state_dict(state)
     return model
-
-
-class GPT2Tokenizer:
-    """GPT-2's byte-level BPE, from the library ``tokenizers`` and your ``vocab.json`` and ``merges.txt``.
-
-    Text is cut into pieces of bytes, so nothing is unknown. A mark such as ``<|endoftext|>`` is one token: those of the
-    vocabulary that no merge makes, and those that ``added_tokens.json``, ``tokenizer_config.json`` or
-    ``tokenizer.json`` add. Raises FileNotFoundError for a missing file, ValueError for one that holds something else,
-    ImportError that says what to install.
-    """
-
-    unit = "byte pair"
-
-    def __init__(self, folder):
-        folder = Path(folder)
-        vocabulary, merges = _ids(folder / "vocab.json"), _merges(there(folder / "merges.txt"))
-        made = {a + b for a, b in merges}
-        self._marks = {token: id for token, id in vocabulary.items() if MARK.fullmatch(token) and token not in made}
-        tokens = {id: token for token, id in vocabulary.items()}
-        for token, id in _added(folder):
-            known = self._marks.get(token, vocabulary.get(token, id))
-            if not token or known != id or tokens.setdefault(id, token) != token:
-                raise ValueError(f"{folder}: the added token {token!r} cannot have id {id!r}: it is taken or another")
-            self._marks[token] = id
-        try:
-            from tokenizers import ByteLevelBPETokenizer
-        except ImportError as error:
-            raise ImportError("GPT-2's tokenizer needs the library tokenizers: pip install tokenizers") from error
-        try:
-            self._library = ByteLevelBPETokenizer(vocabulary, merges)
-        except Exception as error:  # the library raises nothing more exact, for a merge without its token
-            raise ValueError(f"{folder}: vocab.json and merges.txt do not fit together: {error}") from error
-        self._size = len(vocabulary.keys() | self._marks.keys())
-        self._names = {id: token for token, id in self._marks.items()}
-        marks = "|".join(re.escape(mark) for mark in sorted(self._marks, key=len, reverse=True))
-        self._cut = re.compile(f"({marks})" if marks else r"(?!)")
-
-    def __len__(self):
-        return self._size
-
-    def encode(self, text):
-        """Return the ids of a text, int64 of shape (N,)."""
-        ids = []
-        for piece in self._cut.split(text):
-            ids += [self._marks[piece]] if piece in self._marks else self._library.encode(piece).ids
-        return np.array(ids, np.int64)
-
-    def decode(self, ids):
-        """Return the text of ids: ``decode(encode(text)) == text``."""
-        pieces, run = [], []
-        for id in map(int, ids):
-            if id in self._names:
-                pieces += [self._library.decode(run), self._names[id]]
-                run = []
-            else:
-                run.append(id)
-        return "".join(pieces) + self._library.decode(run)
-
-
-def _ids(path):
-    """Return the dict of tokens and ids in a JSON file."""
-    found = read_json(path)
-    if not all(isinstance(id, int) for id in found.values()):
-        raise ValueError(f"{path} should give each token its id, a whole number")
-    return found
-
-
-def _merges(path):
-    """Return the pairs in a file of merges, one a line after a line with the version."""
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not in UTF-8: {error}") from error
-    lines = [line.rstrip("\r") for line in lines]
-    pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    if wrong := [" ".join(pair) for pair in pairs if len(pair) != 2]:
-        raise ValueError(f"{path}: each line should be two pieces with a space between them, not {wrong[0][:80]!r}")
-    return pairs
-
-
-def _added(folder):
-    """Yield (token, id) of every token that the files beside the vocabulary add."""
-    if (path := folder / "added_tokens.json").is_file():
-        yield from _ids(path).items()
-    for name, key in (("tokenizer_config.json", "added_tokens_decoder"), ("tokenizer.json", "added_tokens")):
-        if (path := folder / name).is_file():
-            found = read_json(path)
-            if odd := [setting for setting in ("add_prefix_space", "add_bos_token") if found.get(setting)]:
-                raise ValueError(f"{path}: this tokenizer has no {odd[0]}, which is {found[odd[0]]!r} here")
-            found = found.get(key) or {}
-            try:
-                entries = found.items() if isinstance(found, dict) else [(entry["id"], entry) for entry in found]
-                yield from [(str(entry["content"]), int(id)) for id, entry in entries]
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(f"{path}: {key} is not a list of tokens with their ids: {error!r}") from error

@@ -58,6 +58,24 @@ def read_weights(folder):
 
 
 def _read(path):
+    start, about = described(path)
+    arrays = {}
+    for name, entry in about.items():
+        first, end = entry["data_offsets"]
+        dtype = np.dtype(DTYPES[entry["dtype"]])
+        array = np.fromfile(path, dtype, (end - first) // dtype.itemsize, offset=start + first)
+        if entry["dtype"] == "BF16":
+            array = (array.astype(np.uint32) << 16).view(np.float32)
+        arrays[name] = array.reshape(entry["shape"])
+    return arrays
+
+
+def described(path):
+    """Read the header of a safetensors file: ``(start, about)``, where its numbers start, and what each array is.
+
+    ``about`` is name -> dict with dtype, shape and data_offsets. The file's length is checked, its numbers are not
+    read. Raises ValueError for a file that is damaged or holds numbers in a form that NumPy lacks.
+    """
     try:
         with safe_open(path, "numpy"):  # checks the whole description
             pass
@@ -71,12 +89,4 @@ def _read(path):
         raise ValueError(
             f"{path}: {'; '.join(odd[:10])}: numbers of this kind cannot be read, only {', '.join(DTYPES)}"
         )
-    arrays = {}
-    for name, entry in about.items():
-        start, end = entry["data_offsets"]
-        dtype = np.dtype(DTYPES[entry["dtype"]])
-        array = np.fromfile(path, dtype, (end - start) // dtype.itemsize, offset=8 + size + start)
-        if entry["dtype"] == "BF16":
-            array = (array.astype(np.uint32) << 16).view(np.float32)
-        arrays[name] = array.reshape(entry["shape"])
-    return arrays
+    return 8 + size, about

@@ -3,6 +3,7 @@
 It imports ``common`` alone; every floor above the tracks may import it.
 """
 
+from .byte_level import BytePairTokenizer, split_words
 from .byte_pairs import apply_merges, count_pairs, learn_merges, merge_pair, most_common_pair
 from .corpora import load_corpus, shakespeare_or_market
 from .corpus import Corpus, CorpusUnavailable, data_folder, read_text, shipped_folder
@@ -16,6 +17,7 @@ from .windows import Batches, sequential_batches, split_by_position, windows
 __all__ = [
     "PADDING",
     "Batches",
+    "BytePairTokenizer",
     "CharTokenizer",
     "Corpus",
     "CorpusUnavailable",
@@ -43,5 +45,6 @@ __all__ = [
     "shipped_folder",
     "split_by_position",
     "split_numbers",
+    "split_words",
     "windows",
 ]

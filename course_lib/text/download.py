@@ -1,4 +1,7 @@
-"""tinyshakespeare: found on this machine or downloaded once; its bytes are checked either way."""
+"""Files from the network: downloaded once, checked before they get their name. And the one text that comes so.
+
+tinyshakespeare is found on this machine or downloaded; its bytes are checked either way.
+"""
 
 import hashlib
 import os
@@ -48,37 +51,52 @@ def cache_folder():
 def download(url):
     """Download tinyshakespeare, check it and return its path.
 
-    The bytes arrive under a temporary name and get the final name only if their hash is right, so a broken download
-    is never taken for the text. If the data folder is read-only, the file goes to the user's cache. Raises
-    CorpusUnavailable, whose message says what to do.
+    If the data folder is read-only, the file goes to the user's cache. Raises CorpusUnavailable, whose message says
+    what to do.
     """
-    if _is_on("COURSE_OFFLINE"):
+    if offline():
         raise CorpusUnavailable(
             "tinyshakespeare is not on this machine, and the environment variable COURSE_OFFLINE forbids the network.\n"
             + _by_hand(url)
         )
     if url in _failed:
         raise CorpusUnavailable(_failed[url])
-    import pooch
+    target = _writable_folder() / FILE_NAME
+    try:
+        fetch(url, target, lambda part: what_is_wrong(part.read_bytes(), f"the download from {url}"), _by_hand(url))
+    except DownloadFailed as error:
+        _failed[url] = str(error)
+        raise CorpusUnavailable(str(error)) from error
+    return target
 
-    folder = _writable_folder()
-    part = folder / f"{FILE_NAME}.{uuid.uuid4().hex[:12]}.part"  # two notebooks may download at the same time
-    fetch = pooch.HTTPDownloader(progressbar=True, timeout=(5, 30))  # seconds to connect, to wait for bytes
+
+class DownloadFailed(OSError):
+    """The error for a file that did not come, or came as another. Its message says what to do."""
+
+
+def fetch(url, target, wrong, advice):
+    """Download ``url`` to the path ``target``, with a progress bar.
+
+    The bytes arrive under a temporary name; ``wrong`` takes its path and returns what is wrong, in words, or "". Only
+    then do they get the final name, so a broken download is never taken for the file. Raises DownloadFailed with a
+    message that ends in ``advice``.
+    """
+    import pooch  # here, because it is slow to import
+
+    part = target.with_name(f"{target.name}.{uuid.uuid4().hex[:12]}.part")  # two notebooks may download at a time
+    download_to = pooch.HTTPDownloader(progressbar=True, timeout=(5, 30))  # seconds to connect, to wait for bytes
     try:
         try:
-            fetch(url, str(part), None)
+            download_to(url, str(part), None)
         except (OSError, RuntimeError) as error:  # errors of requests, ssl and socket are OSErrors
-            _fail(
-                url,
-                f"{FILE_NAME} could not be downloaded ({type(error).__name__}).\n{_by_hand(url)}\nIn detail: {error}",
-            )
-        wrong = what_is_wrong(part.read_bytes(), f"the download from {url}")
-        if wrong:
-            _fail(url, f"{wrong}\n" + _by_hand(url))
-        os.replace(part, folder / FILE_NAME)
+            raise DownloadFailed(
+                f"{target.name} could not be downloaded ({type(error).__name__}).\n{advice}\nIn detail: {error}"
+            ) from error
+        if said := wrong(part):
+            raise DownloadFailed(f"{said}\n{advice}")
+        os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
-    return folder / FILE_NAME
 
 
 def what_is_wrong(content, where):
@@ -136,13 +154,13 @@ def _writable_folder():
     )
 
 
-def _fail(url, message):
-    _failed[url] = message
-    raise CorpusUnavailable(message)
-
-
 def _short(error):
     return f"{type(error).__name__}: {error}"[:200]
+
+
+def offline():
+    """Return whether the environment variable COURSE_OFFLINE forbids the network."""
+    return _is_on("COURSE_OFFLINE")
 
 
 def _is_on(variable):

@@ -99,13 +99,7 @@ class Tokenizer(ABC):
         Raises IndexError for an id that is negative or too large, with its position and the limit; ValueError for
         anything but one row of whole numbers.
         """
-        array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
-        if array.size == 0:
-            return []
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"ids must be one row of whole numbers, shape (N,), not {array.dtype} of shape {array.shape}"
-            )
+        array = one_row(ids)
         wrong = np.flatnonzero((array < 0) | (array >= len(self)))
         if wrong.size:
             raise IndexError(
@@ -192,6 +186,16 @@ class WordTokenizer(Tokenizer):
             pieces.append(token)
             line_start = token == "\n"
         return "".join(pieces)
+
+
+def one_row(ids):
+    """Return ids (N,) as an array of whole numbers. Raises ValueError for anything but one row of these."""
+    array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"ids must be one row of whole numbers, shape (N,), not {array.dtype} of shape {array.shape}")
+    return array
 
 
 def _positions(positions):
