@@ -76,6 +76,13 @@ ACCEPTED = [
     ("02.4", "lambda ids, grad, V: np.eye(V, dtype=grad.dtype)[ids.ravel()].T @ grad.reshape(-1, grad.shape[-1])"),
     ("03.1", "lambda x: 1 / np.exp(x[..., None, :] - x[..., :, None]).sum(-1)"),
     ("05.4", MASKED),
+    (
+        "05.4",
+        MASKED,
+        "    e = np.exp(s - top)\n",
+        "    lse = np.logaddexp.reduce(s, axis=-1, keepdims=True)\n"
+        "    e = np.where(allow, np.exp(s - np.where(np.isinf(lse), 0, lse)), 0)\n",
+    ),
     ("06.1", "lambda x, heads: np.stack(np.split(x, heads, axis=-1), axis=1)"),
     ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
     ("08.1", "lambda x, grad: grad * np.heaviside(x, 0)"),
@@ -108,7 +115,20 @@ REFUSED = [
         "lambda a, b, grad: (lambda a, b: torch.autograd.grad(a @ b, (a, b), torch.tensor(grad)))("
         "*(torch.tensor(v, requires_grad=True) for v in (a, b)))",
     ),
+    (
+        "02.1",
+        "left over from an earlier call",
+        "BUFFERS = {}\ndef matmul_backward(a, b, grad):\n"
+        "    return BUFFERS.setdefault((a.shape, grad.shape), find('02.1').function(a, b, grad))",
+    ),
+    (
+        "02.1",
+        "methods like x.sort()",
+        "def matmul_backward(a, b, grad):\n    grad.sort()\n    return find('02.1').function(a, b, grad)",
+    ),
     ("02.2", "", SUMMED, "while grad", "if grad"),
+    ("02.2", "at the front are still there", SUMMED, "while grad.ndim > len(shape)", "while False"),
+    ("02.2", "nothing was summed", "lambda grad, shape: grad.copy()"),
     ("02.4", "is None", "lambda ids, grad, V: np.add.at(np.zeros((V, grad.shape[-1])), ids, grad)"),
     ("03.1", "", SOFTMAX.format("x.mean(-1, keepdims=True)")),
     ("03.1", "", SOFTMAX.format("x[..., -1:]")),
@@ -116,6 +136,9 @@ REFUSED = [
     ("03.1", "overflows", SOFTMAX.format("0")),
     ("03.1", "happened: leave out .data", SOFTMAX.format("x.data.max()")),
     ("03.1", "happened: It calls softmax", "lambda x: torch.ops.aten._softmax(torch.tensor(x), -1, False).numpy()"),
+    ("05.1", "", "lambda size: np.tri(128, dtype=bool)[:size, :size]"),
+    ("05.1", "", "lambda size: np.tri(size, dtype=bool) & ~np.tri(size, k=-99, dtype=bool)"),
+    ("05.4", "happened: expected exactly 0", MASKED, "return e /", "return np.maximum(e, 1e-12) /"),
     ("05.4", "", MASKED, "np.where(np.isinf(top), 0, top)", "np.maximum(top, 0)"),
     ("05.4", "", MASKED, "-np.inf", "-100"),
     (
@@ -124,6 +147,15 @@ REFUSED = [
         "lambda x, gain, grad: torch.func.vjp(torch.exp, torch.tensor(x))[1](torch.tensor(grad))",
     ),
     ("08.1", "", "lambda x, grad: grad * (x > 1e-3)"),
+    ("08.1", "", "lambda x, grad: grad * (x > 1e-12)"),
+    ("08.1", "happened: astype(float)", "lambda x, grad: (grad * (x > 0)).astype(float)"),
+    ("08.1", "happened: an array of whole numbers", "lambda x, grad: grad * (1 - (x <= 0))"),
+    (
+        "08.1",
+        "one and the same array",
+        "BUFFERS = {}\ndef relu_backward(x, grad):\n"
+        "    return np.multiply(grad, x > 0, out=BUFFERS.setdefault((x.shape, x.dtype), np.zeros_like(x)))",
+    ),
     ("09.1", "in each block 4C", "lambda V, T, C, L: 2 * V * C + V + T * C + 2 * C + L * (12 * C * C + 5 * C)"),
     (
         "10.1",

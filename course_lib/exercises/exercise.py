@@ -59,6 +59,7 @@ class Exercise:
     # an error is expected, an exception of that type whose arguments are the words that its message must contain
     mistakes: tuple[Mistake, ...] = ()
     forbids: tuple[str, ...] = ()  # names of functions and classes whose call would do the whole task
+    zeros: bool = False  # what is 0 in the result must be so exactly, not up to rounding
     broken: Callable | None = None  # the function to be repaired
     examine: Callable | None = None  # function -> a sentence about what is wrong with it, None when it is right
     value: object = None  # the right answer of a question

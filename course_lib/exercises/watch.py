@@ -170,11 +170,12 @@ def returns(function):
 
 
 def numpy_names(function):
-    """Return which names of NumPy a function uses, as in np.zeros, also in its comprehensions and inner functions."""
+    """Return which names of NumPy a function uses, as in np.zeros, and "astype", also in its inner functions."""
     code = function if hasattr(function, "co_names") else getattr(function, "__code__", None)
     if code is None:
         return set()
-    names = {b.argval for a, b in pairwise(dis.get_instructions(code)) if a.argval in ("np", "numpy")}
+    steps = pairwise(dis.get_instructions(code))
+    names = {b.argval for a, b in steps if a.argval in ("np", "numpy") or b.argval == "astype"}
     return names.union(*(numpy_names(c) for c in code.co_consts if hasattr(c, "co_names")))
 
 
