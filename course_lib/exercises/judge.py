@@ -142,7 +142,7 @@ def _judge_cases(exercise, answer, track):
     if failed is None:
         return Verdict(RIGHT)
     if other and failed is trials[-1] and compare.same(failed.outcome.value, trials[first].outcome.value):
-        likely = _LEFT_OVER
+        likely = watch.LEFT_OVER
     else:
         likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
     return Verdict(NOT_YET, failed.problem, ", ".join(map(words.brief, names, failed.case)), likely)
@@ -210,14 +210,13 @@ def _tried_again(exercise, answer, trials, track, names):
     again = _try_case(exercise, answer, trials[0].case, track, names)
     if again.problem:
         problem = f"called again with the same arguments, it gives something else: {again.problem}"
-        return replace(again, problem=problem, likely=_LEFT_OVER)
+        return replace(again, problem=problem, likely=watch.LEFT_OVER)
     for trial in trials:
         if trial.outcome.error is None and compare.difference(trial.outcome.value, trial.want, track):
             return replace(trial, problem="a result changes when the function is called again", likely=_ONE_ARRAY)
     return None
 
 
-_LEFT_OVER = "nothing may be left over from an earlier call"
 _ONE_ARRAY = "all calls write into one and the same array: make a new one each time"
 
 

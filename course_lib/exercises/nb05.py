@@ -64,7 +64,7 @@ def _rest(function):
     """Return what is wrong although the property holds: other values than the course's, or a cut gradient."""
     if different := mending.value_problem("attention", 1, function):
         return f"nothing leaks, but this is not the attention of the course's model: {different}", _UNCHANGED
-    return mending.other_problem("attention", 1, function)
+    return mending.weights_problem(function) or mending.other_problem("attention", 1, function)
 
 
 _UNCHANGED = "fix the one thing, and leave the other lines as they are"
@@ -111,8 +111,12 @@ def _mask_broken(self, x):
     broken=_mask_broken,
     examine=_examine_mask,
     mistakes=(
-        Mistake("rows are queries: which axis is the query?", "<=", ">="),
-        Mistake("the mask is not passed on: F.attention takes it last", "v, allow)", "v)"),
+        Mistake("each position sees the future and not the past: rows are queries, columns are keys", "<=", ">="),
+        Mistake(
+            "nothing is hidden: F.attention takes the mask last, and it must be False for the future",
+            "v, allow)",
+            "v)",
+        ),
         Mistake(
             "the diagonal is off by one: each position sees the next one, which is its answer",
             "<= position[:, None]",
@@ -174,7 +178,7 @@ def _weights_broken(self, x):
     examine=_examine_weights,
     mistakes=(
         Mistake("a query distributes its attention over the keys: which axis is that?", "dim=-1", "dim=-2"),
-        Mistake("the mask is missing: add `hidden` to the scores", " + hidden", ""),
+        Mistake("nothing is hidden: add `hidden` to the scores, -1e9 for the future", " + hidden", ""),
         Mistake("softmax goes over everything: each query has its own row", "dim=-1", "dim=(-1, -2)"),
         Mistake(
             "the mask comes after softmax, and what it hides is missing from the sum: hide the scores first",

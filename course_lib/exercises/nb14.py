@@ -307,7 +307,7 @@ def _examine_padding(function):
         if isinstance(out, (tuple, list)):
             return f"got {words.kind(out)}, expected one Tensor", "return the logits alone"
         if not isinstance(out, Tensor):
-            return f"got {words.kind(out)}, expected a Tensor: the gradient is cut", CUT
+            return words.not_a_tensor(out), CUT if compare.same(out, want) else ""
         if out.shape != want.shape:
             return f"the logits have shape {out.shape}, expected {want.shape}"
         got, right = (_at_words(x, *case[2:]) for x in (out, want))

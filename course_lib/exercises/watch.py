@@ -20,6 +20,7 @@ import numpy as np
 from .words import plain
 
 LIBRARIES = {"course_lib", "numpy", "scipy", "torch"}
+LEFT_OVER = "nothing may be left over from an earlier call"
 # Instructions of a body with nothing in it: `pass`, a docstring, `...`, or a lone `return`.
 _NOTHING = {"RESUME", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "NOP", "CACHE", "LOAD_GLOBAL", "BUILD_TUPLE"}
 # Error messages that users of another library run into: (words of the message, what to write instead).
@@ -36,6 +37,10 @@ _REMEDIES = (
     ("this Tensor has a gradient", "a detached array cuts the gradient; stay with the Tensor and its own methods"),
     ("Tensor.mean() got an unexpected keyword argument 'dtype'", "write x.mean(axis=-1, keepdims=True), not np.mean"),
     ("Tensor.sum() got an unexpected keyword argument 'out'", "write x.sum(axis=-1, keepdims=True), not np.sum"),
+    (
+        "Conveniences.transpose() takes",
+        "a Tensor's transpose swaps two axes, as in x.transpose(1, 2); x.permute(0, 2, 1, 3) takes all",
+    ),
     ("axes don't match array", "an array's transpose takes all axes; x.swapaxes(1, 2) swaps two"),
     ("'numpy.ndarray' object has no attribute 'permute'", "an array has x.transpose(...) and x.swapaxes(1, 2)"),
     ("'memoryview' object has no attribute", "here x is a NumPy array, not a Tensor: leave out .data"),
