@@ -185,6 +185,16 @@ REFUSED = [
         "happened: It calls",
         "lambda x, gain, grad: torch.func.vjp(torch.exp, torch.tensor(x))[1](torch.tensor(grad))",
     ),
+    (
+        "07.4",
+        "",
+        "lambda x, grad: find('07.4').function(x, grad).astype('float32').astype(x.dtype)",
+    ),
+    (
+        "07.4",
+        "",
+        "def rms_norm_backward(x, grad):\n    assert x.ndim < 4\n    return find('07.4').function(x, grad)",
+    ),
     ("08.1", "", "lambda x, grad: grad * (x > 1e-3)"),
     ("08.1", "", "lambda x, grad: grad * (x > 1e-12)"),
     ("08.1", "happened: astype(float)", "lambda x, grad: (grad * (x > 0)).astype(float)"),

@@ -142,7 +142,7 @@ def close(got, want):
 
     In a large array small numbers are what is left of large ones, so the rounding is that of the largest.
     """
-    relative, absolute = (1e-4, 1e-5) if want.dtype == np.float32 else (1e-7, 1e-10)
+    relative, absolute = (1e-4, 1e-5) if want.dtype == np.float32 else (1e-8, 1e-10)
     if want.dtype.kind != "f":
         return got == want
     finite = np.abs(want)[np.isfinite(want)]
