@@ -518,8 +518,18 @@ a mistake named for one case that fits :: wrong_answers_of_other_kinds
     if all(_explains(function, trial) for trial in trials):  =>  if any(_explains(function, trial) for trial in wrong):
 a mistake named where only the type is wrong :: wrong_answers_of_other_kinds[12.
     if failed not in wrong:  =>  if False:
+what remembers shapes accepted :: wrong_answers_of_other_kinds[02.1
+    for case in [*cases, *other]:  =>  for case in cases:
+nearly zero accepted :: wrong_answers_of_other_kinds[05.4
+    if exercise.zeros and not problem:  =>  if False:
 one array for all calls accepted :: wrong_answers_of_other_kinds[12.1
     failed = _tried_again(exercise, answer, trials, track, names)  =>  failed = None
+== course_lib/exercises/mending.py test_exercise_kinds
+a forward that remembers its first call :: wrong_answers_of_other_kinds[05.2
+    or again_problem(part, heads, function)  =>  or None
+== course_lib/exercises/nb13.py test_exercise_kinds
+heads that do harm not tried :: wrong_answers_of_other_kinds[13.5
+    return _other_costs(function, want)  =>  return None
 == course_lib/exercises/watch.py test_exercise_kinds
 an answer that exits ends the check :: nothing_gets_through
     return not (self.stopped or  =>  return not (self.stopped or isinstance(error, SystemExit) or

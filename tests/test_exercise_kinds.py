@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from test_exercise_answers import made
 
-from course_lib.exercises import every, find
+from course_lib.exercises import check, every, find
 from course_lib.exercises.exercise import NOT_YET, RIGHT
 from course_lib.exercises.judge import judge
+from course_lib.text import windows
+from tools import notebook
 
 SOFTMAX = "lambda x: (lambda e: e / e.sum(-1, keepdims=True))(np.exp(x - {}))"
 MERGE = """def merge_pair(tokens, pair):
@@ -66,6 +68,19 @@ CROSS = """def cross_attention(x, memory, Q, K, V):
     w = e / e.sum(-1, keepdims=True)
     return w @ v, w"""
 
+MASKED_FORWARD = """def masked_forward(self, x):
+    allow = np.tri(x.shape[1], dtype=bool)
+    context, self.weights = F.attention(self.query(x), self.key(x), self.value(x), allow)
+    return self.output(context)"""
+HEADS = """def heads_forward(self, x):
+    B, T, C = x.shape
+    cut = (f(x).reshape(B, T, self.heads, -1).swapaxes(1, 2) for f in (self.query, self.key, self.value))
+    context, self.weights = F.attention(*cut, F.causal_mask(T))
+    return self.output(context.swapaxes(1, 2).reshape(B, T, C))"""
+COSTS = """lambda loss, layers, heads: np.array(
+    [[loss([(layer, head)]) - loss([]) for head in range(heads)] for layer in range(layers)]
+)"""
+
 # exercise -> (right answers); each an expression, a definition, or the solution with pairs of texts replaced
 ACCEPTED = [
     ("01.1", ENCODE),
@@ -75,8 +90,18 @@ ACCEPTED = [
     ("02.2", SUMMED),
     ("02.4", "lambda ids, grad, V: np.eye(V, dtype=grad.dtype)[ids.ravel()].T @ grad.reshape(-1, grad.shape[-1])"),
     ("03.1", "lambda x: 1 / np.exp(x[..., None, :] - x[..., :, None]).sum(-1)"),
+    ("05.2", MASKED_FORWARD),
     ("05.4", MASKED),
+    (
+        "05.4",
+        MASKED,
+        "    e = np.exp(s - top)\n",
+        "    lse = np.logaddexp.reduce(s, axis=-1, keepdims=True)\n"
+        "    e = np.where(allow, np.exp(s - np.where(np.isinf(lse), 0, lse)), 0)\n",
+    ),
     ("06.1", "lambda x, heads: np.stack(np.split(x, heads, axis=-1), axis=1)"),
+    ("06.3", HEADS),
+    ("06.3", HEADS, "swapaxes(1, 2)", "permute(0, 2, 1, 3)"),
     ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
     ("08.1", "lambda x, grad: grad * np.heaviside(x, 0)"),
     (
@@ -86,6 +111,7 @@ ACCEPTED = [
     ),
     ("12.1", TOP_K),
     ("12.3", TOP_P),
+    ("13.5", COSTS),
     ("14.2", CROSS),
     ("14.6", "lambda model, s, i, p: model(s, i, s != p, i != p)"),
     ("13.1", "lambda maps: np.trace(maps, -1, 2, 3) / (maps.shape[2] - 1)"),
@@ -108,7 +134,20 @@ REFUSED = [
         "lambda a, b, grad: (lambda a, b: torch.autograd.grad(a @ b, (a, b), torch.tensor(grad)))("
         "*(torch.tensor(v, requires_grad=True) for v in (a, b)))",
     ),
+    (
+        "02.1",
+        "left over from an earlier call",
+        "BUFFERS = {}\ndef matmul_backward(a, b, grad):\n"
+        "    return BUFFERS.setdefault((a.shape, grad.shape), find('02.1').function(a, b, grad))",
+    ),
+    (
+        "02.1",
+        "methods like x.sort()",
+        "def matmul_backward(a, b, grad):\n    grad.sort()\n    return find('02.1').function(a, b, grad)",
+    ),
     ("02.2", "", SUMMED, "while grad", "if grad"),
+    ("02.2", "at the front are still there", SUMMED, "while grad.ndim > len(shape)", "while False"),
+    ("02.2", "nothing was summed", "lambda grad, shape: grad.copy()"),
     ("02.4", "is None", "lambda ids, grad, V: np.add.at(np.zeros((V, grad.shape[-1])), ids, grad)"),
     ("03.1", "", SOFTMAX.format("x.mean(-1, keepdims=True)")),
     ("03.1", "", SOFTMAX.format("x[..., -1:]")),
@@ -116,6 +155,29 @@ REFUSED = [
     ("03.1", "overflows", SOFTMAX.format("0")),
     ("03.1", "happened: leave out .data", SOFTMAX.format("x.data.max()")),
     ("03.1", "happened: It calls softmax", "lambda x: torch.ops.aten._softmax(torch.tensor(x), -1, False).numpy()"),
+    ("05.1", "", "lambda size: np.tri(128, dtype=bool)[:size, :size]"),
+    ("05.1", "", "lambda size: np.tri(size, dtype=bool) & ~np.tri(size, k=-99, dtype=bool)"),
+    ("05.2", "nothing is hidden", MASKED_FORWARD, "np.tri(x.shape[1], dtype=bool)", "np.ones((x.shape[1],) * 2, bool)"),
+    ("05.2", "sees the future and not the past", MASKED_FORWARD, "dtype=bool)", "dtype=bool)[::-1, ::-1]"),
+    (
+        "05.2",
+        "left over from an earlier call",
+        MASKED_FORWARD,
+        "allow = np.tri(x.shape[1], dtype=bool)",
+        "self.mask = allow = getattr(self, 'mask', np.tri(x.shape[1], dtype=bool))",
+    ),
+    (
+        "05.2",
+        "happened: what self.weights keeps has shape (4, 4)",
+        MASKED_FORWARD,
+        "    return",
+        "    self.weights = allow\n    return",
+    ),
+    ("05.2", "", MASKED_FORWARD, "return self.output(context)", "return 'self.output(context)'"),
+    ("05.2", "", MASKED_FORWARD, "return self.output(context)", "return self.weights"),
+    ("05.2", "has no history", MASKED_FORWARD, "self.output(context)", "self.output(context).data"),
+    ("06.3", "happened: a Tensor's transpose swaps two axes", HEADS, "swapaxes(1, 2)", "transpose(0, 2, 1, 3)"),
+    ("05.4", "happened: expected exactly 0", MASKED, "return e /", "return np.maximum(e, 1e-12) /"),
     ("05.4", "", MASKED, "np.where(np.isinf(top), 0, top)", "np.maximum(top, 0)"),
     ("05.4", "", MASKED, "-np.inf", "-100"),
     (
@@ -123,7 +185,26 @@ REFUSED = [
         "happened: It calls",
         "lambda x, gain, grad: torch.func.vjp(torch.exp, torch.tensor(x))[1](torch.tensor(grad))",
     ),
+    (
+        "07.4",
+        "",
+        "lambda x, grad: find('07.4').function(x, grad).astype('float32').astype(x.dtype)",
+    ),
+    (
+        "07.4",
+        "",
+        "def rms_norm_backward(x, grad):\n    assert x.ndim < 4\n    return find('07.4').function(x, grad)",
+    ),
     ("08.1", "", "lambda x, grad: grad * (x > 1e-3)"),
+    ("08.1", "", "lambda x, grad: grad * (x > 1e-12)"),
+    ("08.1", "happened: astype(float)", "lambda x, grad: (grad * (x > 0)).astype(float)"),
+    ("08.1", "happened: an array of whole numbers", "lambda x, grad: grad * (1 - (x <= 0))"),
+    (
+        "08.1",
+        "one and the same array",
+        "BUFFERS = {}\ndef relu_backward(x, grad):\n"
+        "    return np.multiply(grad, x > 0, out=BUFFERS.setdefault((x.shape, x.dtype), np.zeros_like(x)))",
+    ),
     ("09.1", "in each block 4C", "lambda V, T, C, L: 2 * V * C + V + T * C + 2 * C + L * (12 * C * C + 5 * C)"),
     (
         "10.1",
@@ -162,6 +243,20 @@ REFUSED = [
     ("12.3", "", TOP_P, ', kind="stable"', ""),
     ("12.3", "must go back to its index", TOP_P, "np.argsort(order)", "order"),
     ("12.3", "", TOP_P, "shares[np.argsort(order)]", "list(shares[np.argsort(order)])"),
+    (
+        "13.5",
+        "happened: some heads do harm",
+        COSTS,
+        "loss([(layer, head)]) - loss([])",
+        "abs(loss([(layer, head)]) - loss([]))",
+    ),
+    ("13.5", "happened: 3 layers of 2 heads", COSTS, "range(heads)", "range(4)", "range(layers)", "range(2)"),
+    (
+        "13.5",
+        "left over from an earlier call",
+        "BUFFERS = []\ndef head_costs(loss, layers, heads):\n    BUFFERS.append(1)\n"
+        "    return find('13.5').function(loss, layers, heads) * len(BUFFERS)",
+    ),
     ("14.2", "root of D", CROSS, "q.shape[-1] **", "x.shape[-1] **"),
     ("14.2", "happened: np.sqrt of a plain number", CROSS, "q.shape[-1] ** 0.5", "np.sqrt(q.shape[-1])"),
     ("14.6", "happened: in place", "def padded_logits(model, s, i, p):\n    i[:] = p\n    return model(s, i) * 2"),
@@ -211,6 +306,9 @@ def test_wrong_answers_of_other_kinds(row):
         ("03.5", [1.0, 0.02], ""),
         ("03.5", [0.5, 0.5], ""),
         ("03.5", [1.0, 1.0], "compared with itself"),
+        ("04.2", b"37248", ""),
+        ("04.2", 2 * (64 * 64 + 2 * 64 * 256), ""),
+        ("04.3", 2.5 / 16, ""),
         ("06.4", [64, 196608], "reads all 768 numbers"),
         ("07.5", [[False], [True], [True]], ""),
         ("12.5", [75.5, 18874368], "are swapped"),
@@ -219,6 +317,15 @@ def test_wrong_answers_of_other_kinds(row):
 def test_a_guess_is_not_told_a_reason(key, value, words):
     verdict = judge(find(key), value)
     assert verdict.state == NOT_YET and (words in verdict.likely if words else not verdict.likely)
+
+
+def test_the_next_window_is_not_the_next_number(capsys):
+    cells = notebook.read(next(path for path in notebook.books() if path.stem.startswith("01"))).cells
+    (cell,) = (cell.source for cell in cells if cell.id == "ex-shift-stub")
+    shifted = cell.replace("return ...", "x = windows(ids, T)[0]\n    return x, x + 1 #")
+    exec(shifted, {"np": np, "check": check, "windows": windows})
+    said = capsys.readouterr().out
+    assert "x: right!" in said and "y: not yet" in said
 
 
 def test_questions_take_what_the_page_gives_and_say_nearly():

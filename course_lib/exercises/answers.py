@@ -73,7 +73,7 @@ def _expected(right):
 def not_numbers(answer):
     """Return a sentence about words in quotes, None or ``...`` where numbers belong; None if there are none."""
     parts = _parts(answer)
-    words = [part for part in parts if isinstance(part, str)]
+    words = [part for part in parts if isinstance(part, (str, bytes))]
     if words:
         if all(word.strip().lower() in ("true", "false") for word in words):
             return "Write True and False without quotes."

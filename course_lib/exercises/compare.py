@@ -29,11 +29,11 @@ def dtype_name(value):
     return str(value.dtype).removeprefix("torch.")
 
 
-def difference(got, want, track="array", what="the result", like="", by=()):
+def difference(got, want, track="array", what="the result", like="", by=frozenset()):
     """Return what is wrong with ``got``, as a sentence; None if it is like ``want`` in type, shape, dtype and values.
 
     ``like`` names the input whose dtype is expected, as in ``"x"`` or ``"grads[0]"``; empty if there is none. ``by``
-    are NumPy's functions that were used: among them may be what made another dtype. Any whole numbers are as good as
+    are the names of NumPy that were used: among them may be what made another dtype. Any whole numbers are as good as
     others.
     """
     if isinstance(want, list) and all(isinstance(word, str) for word in want):
@@ -73,14 +73,19 @@ def _why_dtype(got, want, like, by):
         return whose
     after = f", or .astype({like}.dtype) after the result" if isinstance(got, np.ndarray) else ""
     made, scalars = ([f"np.{name}" for name in names if name in by] for names in (_MAKERS, _OF_NUMBERS))
+    if "astype" in by:
+        what = " and ".join([*made, *(f"{name} of a plain number" for name in scalars), "astype(float) or astype(int)"])
+        return f"{whose}: {what} can make float64. Write {like}.dtype there, as in .astype({like}.dtype)"
     if made and not scalars:
         return f"{whose}: {' and '.join(made)} can make float64. Write dtype={like}.dtype in them{after}"
+    if not made and not scalars:
+        return (
+            f"{whose}: next to a NumPy number, like np.sqrt(8), or an array of whole numbers float32 becomes float64."
+            f" Write float(...) around such a number{after}"
+        )
     names = " and ".join([*made, *(f"{name} of a plain number" for name in scalars)])
     dtypes = f"dtype={like}.dtype in {' and '.join(made)}, and " if made else ""
-    return (
-        f"{whose}: {names or 'a NumPy number, like np.sqrt(8) or np.sum of a list,'} can make float64."
-        f" Write {dtypes}float(...) around such a number{after}"
-    )
+    return f"{whose}: {names} can make float64. Write {dtypes}float(...) around such a number{after}"
 
 
 def _difference_of_several(got, want, track, what, like, by):
@@ -123,12 +128,21 @@ def _difference_of_values(got, want, what):
     return f"{what} is {mine} at {list(index)}, expected {right} ({len(wrong)} of {want.size} elements differ)"
 
 
+def not_zero(got, want):
+    """Return a sentence about the first number that should be 0 and is next to it; None if there is none."""
+    wrong = np.argwhere((np.asarray(plain(got)) != 0) & (want == 0))
+    if not len(wrong):
+        return None
+    index = tuple(int(i) for i in wrong[0])
+    return f"the result is {number(plain(got)[index])} at {list(index)}, expected exactly 0"
+
+
 def close(got, want):
     """Return, elementwise, what is equal up to rounding at the precision of ``want``; nan equals nan.
 
     In a large array small numbers are what is left of large ones, so the rounding is that of the largest.
     """
-    relative, absolute = (1e-4, 1e-5) if want.dtype == np.float32 else (1e-7, 1e-10)
+    relative, absolute = (1e-4, 1e-5) if want.dtype == np.float32 else (1e-8, 1e-10)
     if want.dtype.kind != "f":
         return got == want
     finite = np.abs(want)[np.isfinite(want)]

@@ -59,6 +59,7 @@ class Exercise:
     # an error is expected, an exception of that type whose arguments are the words that its message must contain
     mistakes: tuple[Mistake, ...] = ()
     forbids: tuple[str, ...] = ()  # names of functions and classes whose call would do the whole task
+    zeros: bool = False  # what is 0 in the result must be so exactly, not up to rounding
     broken: Callable | None = None  # the function to be repaired
     examine: Callable | None = None  # function -> a sentence about what is wrong with it, None when it is right
     value: object = None  # the right answer of a question
@@ -143,11 +144,11 @@ def arrays(seed, *shapes, dtype="float64"):
 def drawn(rng, shapes, turn=0, scale=1.0, low=1):
     """Return a tuple of arrays of normal numbers: "...nk km" are a (..., n, k) and b (k, m), of sizes low to 5.
 
-    The turns 0, 1, 2, … have 0, 1 or 2 axes in place of the dots, float64 and float32 in turn, and now and then whole
+    The turns 0, 1, 2, … have 0 to 3 axes in place of the dots, float64 and float32 in turn, and now and then whole
     numbers, which have ties and zeros.
     """
     size = {letter: int(rng.integers(low, 6)) for letter in sorted(set(shapes) - set(". "))}
-    batch = tuple(int(n) for n in rng.integers(1, 4, turn % 3))
+    batch = tuple(int(n) for n in rng.integers(1, 4, (0, 1, 2, 0, 1, 3)[turn % 6]))
     found = []
     for part in shapes.split(" "):
         shape = (batch if part.startswith("...") else ()) + tuple(size[letter] for letter in part.strip("."))

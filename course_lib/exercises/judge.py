@@ -127,8 +127,9 @@ class _Trial:
 def _judge_cases(exercise, answer, track):
     """Try all cases, and two calls in a row. What is said is about the first case that fails."""
     names = list(inspect.signature(exercise.function).parameters)
-    trials = []
-    for case in [*exercise.cases(), *exercise.drawn_cases()]:
+    trials, cases = [], [*exercise.cases(), *exercise.drawn_cases()]
+    first, other = _other_numbers(cases)
+    for case in [*cases, *other]:
         trials.append(_try_case(exercise, answer, case, track, names))
         outcome = trials[0].outcome
         if isinstance(outcome.error, NotImplementedError):
@@ -140,14 +141,40 @@ def _judge_cases(exercise, answer, track):
         failed = _tried_again(exercise, answer, trials, track, names)
     if failed is None:
         return Verdict(RIGHT)
-    likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
+    if other and failed is trials[-1] and compare.same(failed.outcome.value, trials[first].outcome.value):
+        likely = watch.LEFT_OVER
+    else:
+        likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
     return Verdict(NOT_YET, failed.problem, ", ".join(map(words.brief, names, failed.case)), likely)
+
+
+def _other_numbers(cases):
+    """Return (the index of a case, [the same case with its arrays turned round]): what remembers shapes is found.
+
+    The list is empty, and the index None, where no case has an array that differs when turned round.
+    """
+    for i, case in enumerate(cases):
+        turned = tuple(map(_turned, case))
+        if not all(map(watch.unchanged, case, turned)):
+            return i, [turned]
+    return None, []
+
+
+def _turned(argument):
+    """Return an array, or a list of arrays, with all axes turned round; anything else as it is."""
+    if isinstance(argument, np.ndarray) and argument.dtype.kind in "fi":
+        return np.flip(argument).copy()
+    if isinstance(argument, list) and argument and all(isinstance(part, np.ndarray) for part in argument):
+        return [_turned(part) for part in argument]
+    return argument
 
 
 def _try_case(exercise, answer, case, track, names):
     outcome = watch.call(answer, compare.convert(case, track), exercise.forbids)
     want = exercise.right(*case)
     problem, likely = _problem(outcome, want, answer, case, track, names)
+    if exercise.zeros and not problem:
+        problem = compare.not_zero(outcome.value, want)
     return _Trial(case, outcome, want, problem or "", likely)
 
 
@@ -175,7 +202,7 @@ def _problem(outcome, want, answer, case, track, names):
     return f"got {words.kind(outcome.value)}, which cannot be compared ({type(guard.error).__name__})", ""
 
 
-_WRITES = "-=, *= and x[...] = write into the caller's array"
+_WRITES = "-=, x[...] =, out=x and methods like x.sort() change the caller's array"
 
 
 def _tried_again(exercise, answer, trials, track, names):
@@ -183,7 +210,7 @@ def _tried_again(exercise, answer, trials, track, names):
     again = _try_case(exercise, answer, trials[0].case, track, names)
     if again.problem:
         problem = f"called again with the same arguments, it gives something else: {again.problem}"
-        return replace(again, problem=problem, likely="nothing may be left over from an earlier call")
+        return replace(again, problem=problem, likely=watch.LEFT_OVER)
     for trial in trials:
         if trial.outcome.error is None and compare.difference(trial.outcome.value, trial.want, track):
             return replace(trial, problem="a result changes when the function is called again", likely=_ONE_ARRAY)

@@ -16,6 +16,7 @@ from ..numpy_track import GPT, AdamW, Tensor
 from ..text import load_corpus, windows
 from ..text.tokenizers import CharTokenizer
 from . import compare, words
+from .watch import LEFT_OVER, Guard
 
 CUT = "stay with Tensors and their methods: what is rebuilt from x.data or .detach().numpy() has no history"
 
@@ -167,9 +168,9 @@ def first_problem(part, heads, function):
         return "it returned None", "the `return` is missing"
     if isinstance(out, (tuple, list)):
         return f"got {words.kind(out)}, expected one Tensor", "return the result alone"
-    if not isinstance(out, Tensor):
-        return f"got {words.kind(out)}, expected a Tensor: the gradient is cut", CUT
     expected, _ = _try(part, heads)
+    if not isinstance(out, Tensor):
+        return words.not_a_tensor(out), CUT if compare.same(out, expected) else ""
     if out.shape != expected.shape:
         return f"the result has shape {out.shape}, expected {expected.shape}", ""
     return None
@@ -186,7 +187,36 @@ def value_problem(part, heads, function):
 
 def other_problem(part, heads, function):
     """Return (problem, why) if the gradients are not right although the values are, or training is another; or None."""
-    return gradient_problem(part, heads, function) or loss_problem(part, heads, function)
+    return (
+        gradient_problem(part, heads, function)
+        or again_problem(part, heads, function)
+        or loss_problem(part, heads, function)
+    )
+
+
+def again_problem(part, heads, function):
+    """Return (problem, why) if a later call of the same layer, for another x, gives something else; or None."""
+    mine, right = layer(part, heads, function), layer(part, heads)
+    rng = np.random.default_rng(4)
+    for B, T in ((2, 5), (2, 5), (3, 8), (1, 2)):
+        x = Tensor(rng.standard_normal((B, T, small_model(heads=heads).config.width)))
+        with Guard() as guard:
+            problem = compare.difference(mine.forward(x).detach().numpy(), right.forward(x).detach().numpy())
+        if guard.error:
+            problem = f"stopped with {type(guard.error).__name__}: {guard.error}"
+        if problem:
+            return f"right in its first call, and then, for x of shape {x.shape}: {problem}", LEFT_OVER
+    return None
+
+
+def weights_problem(function):
+    """Return what is wrong with the weights that attention with one head keeps; None if they are the course's."""
+    kept, shape = [], (2, 4, 4)  # with or without an axis for the one head
+    for made in (layer("attention", 1, function), layer("attention", 1)):
+        made.forward(Tensor(np.random.default_rng(5).standard_normal((2, 4, small_model().config.width))))
+        weights = np.asarray(words.plain(made.weights))
+        kept.append(weights.reshape(shape) if weights.shape == (2, 1, 4, 4) else weights)
+    return compare.difference(*kept, what="the result is right, but what self.weights keeps")
 
 
 def gradient_problem(part, heads, function):

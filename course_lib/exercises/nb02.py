@@ -104,7 +104,8 @@ _FRONT = "grad.sum(axis=tuple(range(grad.ndim - len(shape))))"
     mistakes=(
         Mistake("this is the mean: the gradients of all uses add up", ".sum(", ".mean("),
         Mistake("one use only: the gradients of all uses add up", _FRONT, "grad[(0,) * (grad.ndim - len(shape))]"),
-        Mistake("nothing was summed: the result must have the shape `shape`", _FRONT, "grad.copy()"),
+        Mistake("nothing was summed: the result must have the shape `shape`", _FRONT, "grad.copy()\n    return grad"),
+        Mistake("the axes that were added at the front are still there: sum over these, too", _FRONT, "grad.copy()"),
         Mistake("the axis of size 1 is lost: keepdims=True", "axis=repeated, keepdims=True", "axis=repeated"),
         Mistake(
             "summed over the wrong axis: new axes are added at the *front*",

@@ -24,7 +24,7 @@ _ALLOWED = "position[None, :] <= position[:, None]"
         " column. The result must be boolean.",
     ),
     next_thought="How many cells are True for T positions? What share of all cells is that when T is large?",
-    cases=lambda: [(3,), (1,), (5,)],
+    cases=lambda: [(3,), (1,), (5,), (300,)],
     more=lambda rng: [(int(size),) for size in rng.integers(2, 70, 4)],
     right=lambda size: F.causal_mask(size),
     forbids=("causal_mask",),
@@ -64,7 +64,7 @@ def _rest(function):
     """Return what is wrong although the property holds: other values than the course's, or a cut gradient."""
     if different := mending.value_problem("attention", 1, function):
         return f"nothing leaks, but this is not the attention of the course's model: {different}", _UNCHANGED
-    return mending.other_problem("attention", 1, function)
+    return mending.weights_problem(function) or mending.other_problem("attention", 1, function)
 
 
 _UNCHANGED = "fix the one thing, and leave the other lines as they are"
@@ -111,8 +111,12 @@ def _mask_broken(self, x):
     broken=_mask_broken,
     examine=_examine_mask,
     mistakes=(
-        Mistake("rows are queries: which axis is the query?", "<=", ">="),
-        Mistake("the mask is not passed on: F.attention takes it last", "v, allow)", "v)"),
+        Mistake("each position sees the future and not the past: rows are queries, columns are keys", "<=", ">="),
+        Mistake(
+            "nothing is hidden: F.attention takes the mask last, and it must be False for the future",
+            "v, allow)",
+            "v)",
+        ),
         Mistake(
             "the diagonal is off by one: each position sees the next one, which is its answer",
             "<= position[:, None]",
@@ -174,7 +178,7 @@ def _weights_broken(self, x):
     examine=_examine_weights,
     mistakes=(
         Mistake("a query distributes its attention over the keys: which axis is that?", "dim=-1", "dim=-2"),
-        Mistake("the mask is missing: add `hidden` to the scores", " + hidden", ""),
+        Mistake("nothing is hidden: add `hidden` to the scores, -1e9 for the future", " + hidden", ""),
         Mistake("softmax goes over everything: each query has its own row", "dim=-1", "dim=(-1, -2)"),
         Mistake(
             "the mask comes after softmax, and what it hides is missing from the sum: hide the scores first",
@@ -199,7 +203,7 @@ _LOWER = np.tril(np.ones((3, 3), dtype=bool))
 def _drawn_masks(rng):
     """Return scores around 0, far below and far above it, with masks some of whose rows are empty."""
     cases = []
-    for n, offset in enumerate((0, 0, -900, -900, 900, 1e4)):
+    for n, offset in enumerate((0, 0, -900, -200, 1e4, 200)):
         (scores,) = drawn(rng, "...ts", n, scale=1 + n % 3)
         cases.append((scores + scores.dtype.type(offset), rng.random(scores.shape[-2:]) < 0.6))
     return cases
@@ -238,6 +242,7 @@ _EMPTY = np.array([[True, True, False], [False, False, False]])
     more=_drawn_masks,
     right=F.softmax_allowed,
     forbids=SOFTMAX,
+    zeros=True,
     mistakes=(
         Mistake(
             "the mask comes after softmax: the rows no longer sum to 1. Hide the scores first",

@@ -150,7 +150,7 @@ def _heads_broken(self, x):
             f"{_CUT}{_REST}context.swapaxes(1, 2)",
             f"reshape(B, H, T, C // H){_REST}context",
         ),
-        Mistake("the causal mask is missing: pass F.causal_mask(T) to F.attention", ", F.causal_mask(T))", ")"),
+        Mistake("nothing is hidden: pass the causal mask to F.attention, F.causal_mask(T)", ", F.causal_mask(T))", ")"),
         Mistake(
             "the causal mask is transposed: its rows are queries and its columns keys",
             "F.causal_mask(T)",

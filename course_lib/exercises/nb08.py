@@ -30,7 +30,7 @@ def _backward_of(function):
     next_thought="A unit that is negative for every input gets gradient 0 forever. How could that happen?",
     cases=lambda: (
         [arrays(0, (3, 4), (3, 4)), (np.array([-1.0, 0.0, 2.0]), np.array([5.0, 5.0, -5.0]))]
-        + [arrays(1, (2, 3), (2, 3), dtype="float32")]
+        + [arrays(1, (2, 3), (2, 3), dtype="float32"), (np.array([1e-30, -1e-30, 0.0, 1e30]), np.full(4, 5.0))]
     ),
     more=draws("...c ...c", scales=(1, 1e-6, 1e3)),
     right=_backward_of(F.relu),

@@ -20,6 +20,7 @@ import numpy as np
 from .words import plain
 
 LIBRARIES = {"course_lib", "numpy", "scipy", "torch"}
+LEFT_OVER = "nothing may be left over from an earlier call"
 # Instructions of a body with nothing in it: `pass`, a docstring, `...`, or a lone `return`.
 _NOTHING = {"RESUME", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "NOP", "CACHE", "LOAD_GLOBAL", "BUILD_TUPLE"}
 # Error messages that users of another library run into: (words of the message, what to write instead).
@@ -36,6 +37,10 @@ _REMEDIES = (
     ("this Tensor has a gradient", "a detached array cuts the gradient; stay with the Tensor and its own methods"),
     ("Tensor.mean() got an unexpected keyword argument 'dtype'", "write x.mean(axis=-1, keepdims=True), not np.mean"),
     ("Tensor.sum() got an unexpected keyword argument 'out'", "write x.sum(axis=-1, keepdims=True), not np.sum"),
+    (
+        "Conveniences.transpose() takes",
+        "a Tensor's transpose swaps two axes, as in x.transpose(1, 2); x.permute(0, 2, 1, 3) takes all",
+    ),
     ("axes don't match array", "an array's transpose takes all axes; x.swapaxes(1, 2) swaps two"),
     ("'numpy.ndarray' object has no attribute 'permute'", "an array has x.transpose(...) and x.swapaxes(1, 2)"),
     ("'memoryview' object has no attribute", "here x is a NumPy array, not a Tensor: leave out .data"),
@@ -170,11 +175,12 @@ def returns(function):
 
 
 def numpy_names(function):
-    """Return which names of NumPy a function uses, as in np.zeros, also in its comprehensions and inner functions."""
+    """Return which names of NumPy a function uses, as in np.zeros, and "astype", also in its inner functions."""
     code = function if hasattr(function, "co_names") else getattr(function, "__code__", None)
     if code is None:
         return set()
-    names = {b.argval for a, b in pairwise(dis.get_instructions(code)) if a.argval in ("np", "numpy")}
+    steps = pairwise(dis.get_instructions(code))
+    names = {b.argval for a, b in steps if a.argval in ("np", "numpy") or b.argval == "astype"}
     return names.union(*(numpy_names(c) for c in code.co_consts if hasattr(c, "co_names")))
 
 

@@ -17,6 +17,12 @@ def kind(value):
     return ("an " if name[0] in "aeioAEIO" else "a ") + name
 
 
+def not_a_tensor(value):
+    """Return a sentence about a result where a Tensor is expected."""
+    cut = ": the gradient is cut" if isinstance(value, np.ndarray) else ""
+    return f"got {kind(value)}, expected a Tensor{cut}"
+
+
 def number(value, digits=4):
     """Format a number, short enough to read: True, 3, 0.25, 1.234e-05."""
     value = value.item() if hasattr(value, "item") else value
