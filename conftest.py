@@ -18,10 +18,14 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items):
-    """Mark notebooks and browser tests as slow; other tests say so themselves."""
+    """Mark notebooks and browser tests as slow, and put them first; other tests say themselves that they are slow.
+
+    Two processes share the files in this order: what takes a minute must not be what is left at the end.
+    """
     for item in items:
         if item.path.suffix == ".ipynb" or item.path.parent.name == "browser":
             item.add_marker("slow")
+    items.sort(key=lambda item: (item.path.parent.name != "browser", item.path.suffix != ".ipynb"))
 
 
 @pytest.hookimpl(wrapper=True)
