@@ -3,6 +3,7 @@ The figures themselves come from ``python -m course_lib.experiments.ladder``."""
 
 import json
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from matplotlib.figure import Figure
 from track_tools import assert_same, both_tracks
 
 from course_lib.experiments import ladder as ladders
-from course_lib.experiments.ladder import PICTURES, RUNGS, WITHOUT, Ladder, in_words, measured
+from course_lib.experiments.ladder import (
+    ALL,
+    PICTURES,
+    RUNGS,
+    TODAY,
+    TODAY_WITHOUT,
+    WITHOUT,
+    Ladder,
+    in_words,
+    measured,
+)
 from course_lib.text import CharTokenizer, load_corpus
 from course_lib.training.evaluation import token_losses
 from course_lib.views.ladder import draw_ladder
@@ -20,7 +31,7 @@ STORED = json.loads((PICTURES / "ladder.json").read_text(encoding="utf-8"))
 
 
 @both_tracks
-@pytest.mark.parametrize("key", RUNGS | WITHOUT)
+@pytest.mark.parametrize("key", ALL)
 def test_every_rung_can_be_climbed(track, key):
     ladder = Ladder(TEXT, steps=4, batch_size=2, context_length=8, width=8)
     rung = measured(ladder, key, track.name, progress=False)
@@ -30,7 +41,7 @@ def test_every_rung_can_be_climbed(track, key):
     json.dumps(rung, allow_nan=False)
 
 
-@pytest.mark.parametrize("key", RUNGS)
+@pytest.mark.parametrize("key", RUNGS | TODAY)
 def test_both_tracks_begin_a_rung_with_the_same_weights(key):
     one, other = (Ladder(TEXT).model(key, track).state_dict() for track in ("numpy", "torch"))
     for name, value in one.items():
@@ -64,6 +75,16 @@ def test_one_change_a_rung():
         assert len(changed) + (rung.lr != full.lr) == 1 and set(changed) <= {"positions", *full.changes}
 
 
+def test_one_change_a_rung_of_today():
+    def changed(one, other):
+        one, other = (Ladder(TEXT).model(key).config for key in (one, other))
+        return [field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)]
+
+    keys, wanted = ["full", *TODAY], ["positions", "qk_norm", "norm_layer", "activation", "kv_heads", "bias"]
+    assert [changed(one, other) for one, other in zip(keys, keys[1:])] == [[name] for name in wanted]
+    assert [changed(keys[-1], key) for key in TODAY_WITHOUT] == [[name] for name in wanted]
+
+
 # ------------------------------------------------------------------ what is stored
 
 
@@ -73,7 +94,9 @@ def test_the_stored_figures_are_those_of_these_rungs():
     assert [r["rung"] for r in STORED["without"]] == list(WITHOUT)
     assert all(r["loss"] > rungs[-1]["loss"] - 0.02 for r in STORED["without"])
     assert [(r["rung"], r["name"], r["cheats"]) for r in rungs] == [(k, r.name, r.cheats) for k, r in RUNGS.items()]
-    for r in rungs + STORED["without"]:
+    assert [r["rung"] for r in STORED["today"]] == list(TODAY)
+    assert [r["rung"] for r in STORED["today_without"]] == list(TODAY_WITHOUT)
+    for r in rungs + STORED["without"] + STORED["today"] + STORED["today_without"]:
         assert (r["steps"], r["tokens"]) == (ladder.steps, ladder.tokens) == (2000, 1_024_000)
         # the vocabulary of tinyshakespeare has 65 characters
         text = "".join(map(chr, range(65))) * 20
@@ -110,12 +133,12 @@ def test_words_for_who_cannot_see_the_picture():
 def test_files_are_written_only_for_the_whole_ladder(tmp_path, monkeypatch, capsys):
     seen = []
     monkeypatch.setattr(ladders, "PICTURES", tmp_path)
-    monkeypatch.setattr(ladders, "write", lambda rungs, without: seen.append([r["rung"] for r in rungs + without]))
+    monkeypatch.setattr(ladders, "write", lambda *parts: seen.append([r["rung"] for part in parts for r in part]))
     monkeypatch.setattr(ladders, "load_corpus", lambda name: load_corpus("market"))
     losses = iter(range(99))
 
     def known(ladder, key, track):
-        rung = (RUNGS | WITHOUT)[key]
+        rung = ALL[key]
         row = {"rung": key, "name": rung.name, "loss": 3 - 0.1 * next(losses), "cheats": rung.cheats}
         return {**row, "parameters": 1, "seconds": 0.1}
 
@@ -123,6 +146,6 @@ def test_files_are_written_only_for_the_whole_ladder(tmp_path, monkeypatch, caps
     for words in ([], ["--rungs", "bigram,causal"], ["--steps", "5"]):
         monkeypatch.setattr("sys.argv", ["ladder", *words])
         ladders.main()
-    assert seen == [[*RUNGS, *WITHOUT]]
+    assert seen == [list(ALL)]
     told = capsys.readouterr().out
     assert told.isascii() and "cheats" in told and "0.100" in told

@@ -5,6 +5,7 @@
 
 All rungs are trained alike; a rung's figure is the loss over the whole validation part (windows side by side, every
 position counted). What an idea gains depends on what is there already, so the last rung is also trained without each.
+The same again for what changed from GPT-2 to today: six rungs above the last, and the highest without each.
 """
 
 import argparse
@@ -66,6 +67,28 @@ WITHOUT = {
     f"without {name}": replace(RUNGS["full" if change else "mlp"], name=f"without {name}", changes={**_FULL, **change})
     for name, change in _ONE_LESS.items()
 }
+# what the models of today changed in that block: the same recipe, one change a rung
+_TODAY = {
+    "rotary": ("+ rotary positions", {"positions": "rotary"}),
+    "qk_norm": ("+ QK-norm", {"qk_norm": True}),
+    "rms_norm": ("+ RMSNorm", {"norm_layer": "rms_norm"}),
+    "swiglu": ("+ SwiGLU", {"activation": "swiglu"}),
+    "grouped": ("+ 2 key and value heads for 4", {"kv_heads": 2}),
+    "no bias": ("+ no biases", {"bias": False}),
+}
+TODAY, _changes = {}, _FULL
+for _key, (_name, _change) in _TODAY.items():
+    _changes = {**_changes, **_change}
+    TODAY[_key] = replace(RUNGS["full"], name=_name, changes=_changes)
+_BACK = {
+    "rotary positions": {"positions": True}, "QK-norm": {"qk_norm": False}, "RMSNorm": {"norm_layer": "layer_norm"},
+    "SwiGLU": {"activation": "gelu"}, "sharing of heads": {"kv_heads": None}, "leaving biases out": {"bias": True},
+}  # fmt: skip
+TODAY_WITHOUT = {
+    f"today, without {name}": replace(RUNGS["full"], name=f"without {name}", changes={**_changes, **change})
+    for name, change in _BACK.items()
+}
+ALL = RUNGS | WITHOUT | TODAY | TODAY_WITHOUT
 
 
 @dataclass(frozen=True)
@@ -88,7 +111,7 @@ class Ladder:
     def model(self, key, track="numpy"):
         """Return the untrained model of a rung."""
         models = get_track(track).models
-        vocab_size, changes = len(CharTokenizer.from_text(self.text)), (RUNGS | WITHOUT)[key].changes
+        vocab_size, changes = len(CharTokenizer.from_text(self.text)), ALL[key].changes
         if changes is None:
             return models.Bigram(vocab_size, self.seed)
         return models.GPT(GPTConfig(vocab_size, self.context_length, self.width, **changes), self.seed)
@@ -98,7 +121,7 @@ class Ladder:
         model, optim = self.model(key, track), get_track(track).optim
         ids = CharTokenizer.from_text(self.text).encode(self.text)
         train_ids, validation_ids = split_by_position(ids, 0.9, self.context_length)
-        rung = (RUNGS | WITHOUT)[key]
+        rung = ALL[key]
         lr = self.lr * rung.lr
         optimizer = optim.AdamW(model.parameters(), lr, rung.betas)
         schedule = WarmupCosine(lr=lr, warmup_steps=self.steps // 20, total_steps=self.steps, min_lr=lr * rung.final)
@@ -113,7 +136,7 @@ def measured(ladder, key, track="numpy", **options):
     started = time.process_time()
     model, history, loss = ladder.climb(key, track, **options)
     return {
-        "rung": key, "name": (RUNGS | WITHOUT)[key].name, "loss": round(loss, 4), "cheats": key == "attention",
+        "rung": key, "name": ALL[key].name, "loss": round(loss, 4), "cheats": key == "attention",
         "parameters": model.num_parameters(), "steps": history.steps, "tokens": ladder.tokens,
         "seconds": round(time.process_time() - started, 1), "track": track,
     }  # fmt: skip
@@ -125,14 +148,15 @@ def in_words(rungs):
     return f"Loss ladder, validation loss in nats per character: {'; '.join(parts)}."
 
 
-def write(rungs, without, folder=PICTURES):
+def write(rungs, without, today, today_without, folder=PICTURES):
     """Write the picture ladder.png and the figures ladder.json, with the alt text for readers who cannot see it."""
     from ..views.ladder import ladder_picture  # here, because matplotlib is slow to import and training needs none
 
     folder.mkdir(exist_ok=True)
     alt = in_words(rungs)
     (folder / "ladder.png").write_bytes(ladder_picture(rungs, alt).png)
-    text = json.dumps({"alt": alt, "rungs": rungs, "without": without}, indent=1)
+    figures = {"alt": alt, "rungs": rungs, "without": without, "today": today, "today_without": today_without}
+    text = json.dumps(figures, indent=1)
     (folder / "ladder.json").write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
@@ -146,8 +170,8 @@ def main():
     options = parser.parse_args()
     keys = [key.strip() for key in options.rungs.split(",")]
     for key in keys:
-        if key not in RUNGS | WITHOUT:
-            parser.error(f"there is no rung {key!a}: choose from {', '.join(RUNGS | WITHOUT)}")
+        if key not in ALL:
+            parser.error(f"there is no rung {key!a}: choose from {', '.join(ALL)}")
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: at least one step")
     ladder, rungs = Ladder(load_corpus("tinyshakespeare").text, steps=options.steps), []
@@ -155,16 +179,18 @@ def main():
     print(f"{ladder.steps:,} steps of {size} tokens per rung, {options.track} track")
     print(f"{'rung':32} {'parameters':>10} {'CPU s':>8} {'loss':>7} {'gain':>7}")
     before, whole = None, keys == list(RUNGS) and options.steps == Ladder.steps
-    for key in [*keys, *(WITHOUT if whole else ())]:
+    if whole:
+        keys = list(ALL)
+    for key in keys:
         rungs.append(rung := measured(ladder, key, options.track))
         gain = "cheats" if rung["cheats"] else "" if before is None else f"{before - rung['loss']:.3f}"  # < 0: a loss
         print(
             f"{rung['name']:32} {rung['parameters']:10,} {rung['seconds']:8.1f} {rung['loss']:7.3f} {gain:>7}",
             flush=True,
         )
-        before = before if rung["cheats"] or key in WITHOUT else rung["loss"]
+        before = before if rung["cheats"] or key in WITHOUT | TODAY_WITHOUT else rung["loss"]
     if whole:
-        write(rungs[: len(keys)], rungs[len(keys) :])
+        write(*([rung for rung in rungs if rung["rung"] in part] for part in (RUNGS, WITHOUT, TODAY, TODAY_WITHOUT)))
         print(f"written: {PICTURES / 'ladder.png'} and ladder.json")
 
 
