@@ -10,6 +10,7 @@ from .figures import figure, show
 from .graphs import plot_graph
 from .live import LivePlot
 from .matrices import plot_heatmap
+from .model_widget.view import ModelView, model_view
 from .plots import plot_bars, plot_lines, plot_losses
 from .sampler import SamplerView, sampler_view
 
@@ -17,11 +18,13 @@ __all__ = [
     "AttentionLab",
     "AttentionView",
     "LivePlot",
+    "ModelView",
     "SamplerView",
     "attention_view",
     "draw_encoder_decoder",
     "draw_gpt",
     "figure",
+    "model_view",
     "plot_bars",
     "plot_graph",
     "plot_heatmap",
