@@ -95,7 +95,7 @@ def look_inside(model, ids, off=(), positions=None):
         trace = interventions.run(model, np.asarray(ids), off=heads)
         stream = np.stack(stream)
         positions = np.arange(stream.shape[1]) if positions is None else np.asarray(positions)
-        with model.evaluating():
+        with model.no_grad():
             lens = _predictions(model, track, stream[:, positions])
     return Inside(trace, tuple(places), stream, tuple(hidden), positions, lens)
 

@@ -11,8 +11,8 @@ LIBRARY = Path(__file__).parents[2]
 SAYS = {
     "token": "The row of the token in a table: from here on it is a vector of C numbers.",
     "position": "A learned vector for each position, added to that of the token; otherwise order would not be known.",
-    "attention": "Each token reads earlier ones: what it takes from them is added to its place in the stream.",
-    "mlp": "Each token by itself: hidden units that respond to its vector write their own vectors into the stream.",
+    "attention": "Each token reads earlier ones and adds what it finds to its own vector.",
+    "mlp": "Each token by itself: hidden units respond to its vector and add vectors of their own.",
     "norm": "Each vector is brought to one size before it is read; the stream itself stays as it is.",
     "head": "The vector is compared with each token of the vocabulary: a logit each; softmax makes them probabilities.",
 }

@@ -1,5 +1,6 @@
 """``ModelView``, the widget on the kernel's side: it runs the model, packs what it did, and the browser draws."""
 
+import copy
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -11,7 +12,6 @@ from ...inference.inside import look_inside
 from ...inference.sampling import next_probabilities
 from ..attention_widget import assets, codec
 from ..attention_widget.page import page_of
-from ..attention_widget.scores import score_limits
 from ..attention_widget.view import LONGEST_SENT
 from ..labels import quoted_short, short, visible
 from ..style import png_text
@@ -25,7 +25,7 @@ FOLLOWING = 8  # next tokens
 STRONGEST = 8  # hidden units of an MLP
 HOTTEST = 2.0  # temperature, in steps of 0.1
 EVERYWHERE = 500_000_000  # multiplications that the lens may cost for all positions at once; else it looks at one
-RECORDED = 1_000_000  # bytes of recorded texts in a page
+RECORDED = 750_000  # bytes of recorded texts in a page
 
 
 class ModelView(anywidget.AnyWidget):
@@ -185,8 +185,9 @@ class ModelView(anywidget.AnyWidget):
     def _focused(self):
         return len(self.tokens) - 1 if self.focus is None else self.focus
 
-    def _inside(self, focus, off=None):
-        return self._look(tuple(self._ids), self.off if off is None else off, self._positions(focus))
+    def _inside(self, focus, off=None, ids=None):
+        ids = self._ids if ids is None else ids
+        return self._look(tuple(ids), self.off if off is None else off, self._positions(focus))
 
     def _follow(self, _change=None):
         """Show what the model makes of the text now, unless it is already shown."""
@@ -204,26 +205,24 @@ class ModelView(anywidget.AnyWidget):
         with self.hold_sync():
             if self.focus is not None and self.focus >= len(pieces):
                 self.focus = None
-            self.content = {"version": version, "note": note, **self._content(focus)}
+            self.content = {"version": version, "note": note, **self._content(ids, pieces, focus)}
 
-    def _content(self, focus):
+    def _content(self, ids, tokens, focus):
         """Return what the browser needs of one run."""
-        inside = self._inside(focus)
+        inside = self._inside(focus, None, ids)
         logits = inside.lens[-1]  # (P, V), the model's own
         best = np.argsort(-logits, axis=-1, kind="stable")[:, :FOLLOWING]  # (P, 8)
         chances = _softmax(inside.lens)  # (S, P, V)
         stopped = np.argsort(-chances, axis=-1, kind="stable")[..., :STOPPED]  # (S, P, 3)
-        as_trained = _softmax(self._inside(focus, ()).lens[-1]) if self.off else chances[-1]
+        as_trained = _softmax(self._inside(focus, (), ids).lens[-1]) if self.off else chances[-1]
         return {
-            "tokens": [short(visible(token), LONGEST_SENT) for token in self.tokens],
-            "attention": self._attention(inside.trace, self.tokens),
+            "tokens": [_label(token) for token in tokens],
+            "attention": self._attention(inside.trace, tokens),
             "places": list(inside.places),
             "stream": _in_steps(inside.stream),
             "hidden": _strongest(inside.hidden),
             "at": inside.positions.tolist(),
-            "names": {
-                int(n): short(visible(self._name(n)), LONGEST_SENT) for n in np.unique([*best.flat, *stopped.flat])
-            },
+            "names": {int(n): _label(self._name(n)) for n in np.unique(np.append(best, stopped))},
             "stopped": {"ids": _ints(stopped), "chances": _floats(np.take_along_axis(chances, stopped, -1))},
             "next": {
                 "ids": _ints(best),
@@ -241,15 +240,17 @@ class ModelView(anywidget.AnyWidget):
             return None
         allow = None if trace.allow is None else np.broadcast_to(trace.allow, weights.shape)
         q, k = (np.ascontiguousarray(a, np.float32) for a in (trace.queries, trace.keys))
-        named = [short(visible(token), LONGEST_SENT) for token in tokens]
+        dot = q @ k.swapaxes(-1, -2)  # (L, H, T, D) @ (L, H, D, T) -> (L, H, T, T)
+        scaled = trace.scale * (dot if allow is None else dot[allow])
+        limits = {name: [float(a.min()), float(a.max())] for name, a in (("dot", dot), ("scaled", scaled))}
+        named = [_label(token) for token in tokens]
         return {
             "version": 1, "shape": list(weights.shape), "queries": named, "keys": named, "same": True, "title": "",
             "proper": True, "limits": [0, 1], "outside": [False, False], "code": [0, 1],
             "mask": codec.pack_mask(allow), "notes": [],
             "layers": [codec.pack_layer(w, None if allow is None else allow[n], (0, 1)) for n, w in enumerate(weights)],
             "stages": {
-                "q": q.tobytes(), "k": k.tobytes(), "size": q.shape[3], "scale": trace.scale,
-                "limits": score_limits(q, k, trace.scale, allow, weights),
+                "q": q.tobytes(), "k": k.tobytes(), "size": q.shape[3], "scale": trace.scale, "limits": limits,
             },
         }  # fmt: skip
 
@@ -274,9 +275,10 @@ class ModelView(anywidget.AnyWidget):
     def static_text(self):
         """Return the picture in words; two decimals are the same on every machine."""
         at, found = self._focused(), self.lens(1)
-        steps = ", ".join(f"{place} {quoted_short(token)} {p:.2f}" for place, [(token, p)] in found.items())
+        named = ((place.replace("blocks.", "block ").replace(".", " "), best[0]) for place, best in found.items())
+        steps = ", ".join(f"{place} {quoted_short(token)} {p:.2f}" for place, (token, p) in named)
         return (
-            f"A GPT of {self.plan['layers']} blocks reads {quoted_short(self.text)}. Followed is token {at} "
+            f"A GPT of {self.plan['layers']} blocks reads {quoted_short(self.text)}. The picture follows token {at}, "
             f"{quoted_short(self.tokens[at])}. What would come next if the model stopped after each part: {steps}. "
             "The last is the prediction of the model."
         )
@@ -286,25 +288,22 @@ class ModelView(anywidget.AnyWidget):
 
         The text is recorded, and up to ``steps`` tokens that the model draws next, as far as a megabyte reaches.
         """
-        text, focus, rng = self.text, self.focus, self._rng.bit_generator.state
-        recorded, size = [], 0
-        try:
-            while len(recorded) <= steps:
-                content = self.content | {
-                    "attention": self.content["attention"] and {**self.content["attention"], "stages": None}
-                }
-                size += sum(len(part) for part in _bytes_in(content))
-                if recorded and size > RECORDED:
-                    break
-                recorded.append({"text": self.text, "content": content})
-                if self._positions(0) is None:
-                    self.focus = None
-                self.step()
-        finally:
-            self.text, self.focus = text, focus
-            self._rng.bit_generator.state = rng
+        rng, recorded, size = copy.deepcopy(self._rng), [], 0
+        whole = self._read(self.text, 10**9)[0].tolist() or self._ids.tolist()
+        while len(recorded) <= steps:
+            text = self.reader.tokenizer.decode(whole) if recorded else self.text
+            ids, tokens, note = self._read(text) if recorded else (self._ids, self.tokens, self.content["note"])
+            content = self._content(ids, tokens, len(ids) - 1 if recorded else self._focused())
+            if content["attention"] is not None:
+                content["attention"]["stages"] = None
+            size += sum(map(len, _bytes_in(content)))
+            if recorded and size > RECORDED:
+                break
+            recorded.append({"text": text, "content": {"version": len(recorded) + 1, "note": note, **content}})
+            logits = self._inside(len(ids) - 1, None, ids).trace.logits[-1]
+            whole.append(int(rng.choice(len(logits), p=next_probabilities(logits, self.temperature))))
         state = {name: getattr(self, name) for name in self.choices} | {"plan": self.plan, "recorded": recorded}
-        state["content"] = recorded[0]["content"]
+        state["content"], recorded[0]["content"] = recorded[0]["content"], None  # once is enough
         return page_of(state, f"A GPT reads {quoted_short(self.text)}", path, "model", self._still_image())
 
     def _still_image(self):
@@ -324,6 +323,12 @@ class ModelView(anywidget.AnyWidget):
         of = self.plan
         size = f"{of['layers']} blocks of {of['heads']} heads, {len(self.tokens)} tokens"
         return f"ModelView({size}: {quoted_short(self.text)})"
+
+
+@lru_cache(maxsize=4096)
+def _label(token):
+    """Return a token as the browser gets it."""
+    return short(visible(token), LONGEST_SENT)
 
 
 def _softmax(logits):

@@ -15,7 +15,7 @@ function buildModel(view) {
   const { doc, root, id, model } = view;
   const parts = (view.parts = { title: make(doc, "h3", "attention-title", {}, "A GPT at work") });
   const { alone } = model;
-  view.recorded = model.get("recorded") ?? [];
+  view.recorded = (model.get("recorded") ?? []).map(({ text, content }) => ({ text, content: content ?? model.get("content") }));
   const suppress = { "data-lm-suppress-shortcuts": "true" };
   if (alone && view.recorded.length > 1) {
     parts.text = make(doc, "select", "model-text", { "aria-label": "Recorded text", ...suppress });
@@ -33,7 +33,7 @@ function buildModel(view) {
   parts.heat = make(doc, "output");
   const warm = make(doc, "label", "attention-choice", { title: "divides the logits of the next token; 0 takes the largest" }, "Temperature ", parts.slider, parts.heat);
   parts.reset = button(view, "As trained", "switch everything on, temperature 1", () => change(view, { off: [], temperature: 1 }));
-  const typing = make(doc, "div", "model-typing", { role: "group", "aria-label": "Text" }, parts.text, parts.step, parts.back, warm, parts.reset);
+  const typing = make(doc, "div", "model-typing", { role: "group", "aria-label": "Choices" }, parts.text, parts.step, parts.back, warm, parts.reset);
   parts.tokens = make(doc, "div", "model-tokens", { role: "radiogroup", "aria-label": "Token to follow" });
   parts.note = make(doc, "p", "attention-note", { role: "status" });
   parts.inner = make(doc, "div", "model-inner");
@@ -47,7 +47,7 @@ function buildModel(view) {
   parts.live = make(doc, "div", "attention-unseen", { role: "status", "aria-live": "polite" });
   const help = make(doc, "div", "attention-unseen", { id: `model-help-${id}` }, "Arrow keys move from part to part, Enter opens one, x switches it off. The list \u201cKeys\u201d names all keys.");
   const tools = make(doc, "span", "attention-end", {}, keysHelp(view, MODEL_KEYS));
-  root.append(make(doc, "div", "attention-header", {}, parts.title, tools), typing, parts.tokens, parts.note, make(doc, "div", "model-main", {}, parts.road, parts.coming), parts.opened, parts.inside, parts.live, help);
+  root.append(make(doc, "div", "attention-header", {}, parts.title, parts.note, tools), typing, parts.tokens, make(doc, "div", "model-main", {}, parts.road, parts.coming), parts.opened, parts.inside, parts.live, help);
   parts.road.addEventListener("keydown", (event) => timed(view, "key", () => roadKeys(view, event)));
   parts.tokens.addEventListener("keydown", (event) => timed(view, "key", () => tokenKeys(view, event)));
   parts.opened.addEventListener("keydown", (event) => event.key === "Escape" && view.model.get("part") && closePart(view));
@@ -58,7 +58,7 @@ function askKernel(view, message) {
     view.asked = view.win.performance.now();
     return view.model.send(message);
   }
-  const here = view.recorded.findIndex(({ text }) => text === view.model.get("text"));
+  const here = recordedAt(view);
   if (message.kind === "append" && view.recorded[here + 1]?.content.tokens.at(-1) !== view.record.names[message.token]) return say(view, "not recorded on this page");
   const there = here + (message.kind === "back" ? -1 : 1);
   if (view.recorded[there]) showRecorded(view, there);
@@ -69,6 +69,17 @@ function showRecorded(view, n) {
   view.model.set("focus", null);
   view.model.set("text", text);
   view.model.set("content", { ...content, version: view.record.version + 1 });
+}
+
+const recordedAt = ({ recorded, model }) => recorded.findIndex(({ text }) => text === model.get("text"));
+
+// Brings the field to the text, with its end in sight.
+function setText(view) {
+  const { text } = view.parts;
+  const wanted = text.tagName === "SELECT" ? String(recordedAt(view)) : view.model.get("text");
+  if (text.value === wanted) return;
+  text.value = wanted;
+  text.scrollTop = text.scrollHeight;
 }
 
 function loadModel(view) {
@@ -127,11 +138,10 @@ function drawModel(view) {
   view.following = record.following(view.focus, model.get("temperature"));
   view.following.forEach((following, n) => setNext(view.nextItems[n], following));
   parts.following.textContent = `What comes next after ${quote(short(record.tokens[view.focus]))}`;
-  if (parts.text.tagName === "SELECT") parts.text.value = view.recorded.findIndex(({ text }) => text === model.get("text"));
-  else if (parts.text.value !== model.get("text")) parts.text.value = model.get("text");
+  setText(view);
   parts.slider.value = model.get("temperature");
   parts.heat.textContent = decimals(model.get("temperature"), 1);
-  const here = view.recorded.findIndex(({ text }) => text === model.get("text"));
+  const here = recordedAt(view);
   parts.step.disabled = !!model.alone && !view.recorded[here + 1];
   parts.back.disabled = model.alone ? here < 1 : record.T < 2;
   parts.reset.disabled = !view.off.size && model.get("temperature") === 1;
@@ -195,7 +205,8 @@ function renderModel({ model, el }) {
   view.theme = readTheme(view);
   // Keys end here, or JupyterLab would cut cells at "x"; what has Ctrl, Alt or the command key goes on.
   root.addEventListener("keydown", (event) => event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab" || event.stopPropagation());
-  for (const name of ["text", "part", "head", "focus", "temperature", "off"]) listen(view, name, () => redraw(view));
+  listen(view, "text", () => setText(view)); // what the model makes of it comes later, and so it is with what is off
+  for (const name of ["part", "head", "focus", "temperature"]) listen(view, name, () => redraw(view));
   listen(view, "part", () => say(view, model.get("part") ? `${labelOf(partNamed(view, model.get("part")))} is open` : "closed"));
   listen(view, "content", () => {
     timed(view, "load", () => loadModel(view));

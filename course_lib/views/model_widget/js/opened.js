@@ -25,15 +25,16 @@ function buildOpened(view) {
   fact("shape", shape);
   const weights = weightsText(part.weights);
   fact("parameters", [part.count.toLocaleString("en"), weights, part.note].filter(Boolean).join(": "));
-  fact("computed in", `${part.where[0]}, line ${part.where[1]}: ${part.where[2]}`);
+  fact("computed by", `${part.where[2]}, line ${part.where[1]} of ${part.where[0]}`);
   const switches = make(doc, "div", "attention-controls");
   const left = make(doc, "div", "model-about", {}, title, make(doc, "p", "", {}, part.says), facts, switches);
   const right = make(doc, "div", "model-numbers");
   const close = button(view, "Close", "close this part (Escape)", () => closePart(view));
-  parts.opened.replaceChildren(left, right, close);
+  const buttons = make(doc, "div", "model-buttons", {}, close);
+  parts.opened.replaceChildren(left, right, buttons);
   const updates = [() => (shape.textContent = part.shape.map((size) => `(${size.map((n) => (n === "T" ? view.record.T : n)).join(", ")})`).join(" \u2192 "))];
   updates.push(...switchesFor(view, part, switches));
-  if (part.kind === "attention") updates.push(attentionNumbers(view, part, right, switches));
+  if (part.kind === "attention") updates.push(attentionNumbers(view, part, right, buttons));
   updates.push(vectorRows(view, part, right));
   if (part.kind === "mlp") updates.push(unitNumbers(view, part, right));
   if (part.kind === "head") updates.push(logitNumbers(view, right));
@@ -53,8 +54,8 @@ function weightsText(weights) {
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function legend({ record, focus }) {
-  const token = quote(record.tokens[focus]);
-  return `Click any part to open it. Followed here is ${token}, token ${focus}. Strips: its vector after each part, blue below 0, orange above. Thickness of the road: the size of that vector. Percentages: what would come next if the model stopped there.`;
+  const followed = `The picture follows ${quote(record.tokens[focus])} (token ${focus}): the strips are its vector after each part, blue below 0 and orange above`;
+  return `Click a part to open it. ${followed}; the road is as thick as this vector is large; the percentages say what would come next if the model stopped there.`;
 }
 
 function closePart(view) {
@@ -163,18 +164,18 @@ function logitNumbers(view, box) {
 }
 
 // The chosen head large, and what the focused token reads in it.
-function attentionNumbers(view, part, box, controls) {
+function attentionNumbers(view, part, box, buttons) {
   const { doc } = view;
   const canvas = make(doc, "canvas", "", { role: "img" });
   const bars = barList(view, "What the token reads");
   box.append(make(doc, "div", "model-reads", {}, canvas, bars.box));
-  const open = button(view, "Attention view", "all cells, stages and numbers of this head", () => (view.attention ? closeAttention(view) : showAttention(view, part)));
-  controls.append(open);
+  const open = button(view, "Attention view", "the attention view: all cells, stages and numbers of this head", () => (view.attention ? closeAttention(view) : showAttention(view, part)));
+  buttons.append(open);
   return () => {
     const { record, focus, theme } = view;
     const [head, T] = [view.model.get("head"), record.T];
     const { values } = record.matrices.matrix(part.block, head);
-    const size = 128;
+    const size = 112;
     const surface = sized(view, canvas, size, size);
     hatch(view, surface, theme, 0, 0, size, size);
     surface.imageSmoothingEnabled = false;
@@ -183,7 +184,7 @@ function attentionNumbers(view, part, box, controls) {
     surface.lineWidth = 1.5;
     surface.strokeRect(0.75, (focus * size) / T, size - 1.5, Math.max(3, size / T));
     canvas.setAttribute("aria-label", `Attention weights of head ${head}: ${T} queries by ${T} keys`);
-    const { top, rest } = largest(values, focus * T, 1, T, 5);
+    const { top, rest } = largest(values, focus * T, 1, T, 4);
     const rows = top.map(([n, value]) => [numbered(record.tokens, n), value]);
     if (rest.count) rows.push([count(rest.count, "other"), rest.sum]);
     bars.fillBars(`What ${quote(record.tokens[focus])} reads in head ${head}`, rows, 1);
