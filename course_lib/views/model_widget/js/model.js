@@ -19,7 +19,7 @@ function buildModel(view) {
   const suppress = { "data-lm-suppress-shortcuts": "true" };
   if (alone && view.recorded.length > 1) {
     parts.text = make(doc, "select", "model-text", { "aria-label": "Recorded text", ...suppress });
-    view.recorded.forEach(({ text }, n) => parts.text.append(make(doc, "option", "", { value: n }, text)));
+    view.recorded.forEach(({ text }, n) => parts.text.append(make(doc, "option", "", { value: n }, text.length > 46 ? `\u2026${text.slice(-45)}` : text)));
     parts.text.addEventListener("change", () => showRecorded(view, +parts.text.value));
   } else {
     parts.text = make(doc, "textarea", "model-text", { rows: 1, "aria-label": "Text", spellcheck: "false", ...suppress });
@@ -46,8 +46,9 @@ function buildModel(view) {
   parts.inside = make(doc, "div", "model-inside");
   parts.live = make(doc, "div", "attention-unseen", { role: "status", "aria-live": "polite" });
   const help = make(doc, "div", "attention-unseen", { id: `model-help-${id}` }, "Arrow keys move from part to part, Enter opens one, x switches it off. The list \u201cKeys\u201d names all keys.");
+  parts.main = make(doc, "div", "model-main", {}, parts.road, parts.coming);
   const tools = make(doc, "span", "attention-end", {}, keysHelp(view, MODEL_KEYS));
-  root.append(make(doc, "div", "attention-header", {}, parts.title, parts.note, tools), typing, parts.tokens, make(doc, "div", "model-main", {}, parts.road, parts.coming), parts.opened, parts.inside, parts.live, help);
+  root.append(make(doc, "div", "attention-header", {}, parts.title, parts.note, tools), typing, parts.tokens, parts.main, parts.opened, parts.inside, parts.live, help);
   parts.road.addEventListener("keydown", (event) => timed(view, "key", () => roadKeys(view, event)));
   parts.tokens.addEventListener("keydown", (event) => timed(view, "key", () => tokenKeys(view, event)));
   parts.opened.addEventListener("keydown", (event) => event.key === "Escape" && view.model.get("part") && closePart(view));
@@ -135,9 +136,12 @@ function drawModel(view) {
     chip.setAttribute("aria-checked", n === view.focus);
     chip.tabIndex = n === view.focus ? 0 : -1;
   });
+  const shown = `${record.version} ${view.focus} ${view.width}`;
+  if (shown !== view.shown) parts.tokens.scrollTop = view.chips[view.focus].offsetTop - parts.tokens.offsetTop - 27;
+  view.shown = shown;
   view.following = record.following(view.focus, model.get("temperature"));
   view.following.forEach((following, n) => setNext(view.nextItems[n], following));
-  parts.following.textContent = `What comes next after ${quote(short(record.tokens[view.focus]))}`;
+  parts.following.textContent = `Next after ${quote(short(record.tokens[view.focus], 18))}`;
   setText(view);
   parts.slider.value = model.get("temperature");
   parts.heat.textContent = decimals(model.get("temperature"), 1);

@@ -110,7 +110,10 @@ function vectorRows(view, part, box) {
       const before = part.block === null ? stream(record.S - 1) : stream(record.places.indexOf(part.name.replace(".norm", "")) - 1);
       const middle = part.mean ? before.reduce((sum, value) => sum + value, 0) / before.length : 0;
       const spread = Math.sqrt(before.reduce((sum, value) => sum + (value - middle) ** 2, 0) / before.length + part.eps);
-      rows.push(["the stream", before], [`${part.mean ? "less its mean " + decimals(middle, 2) + ", " : ""}divided by ${decimals(spread, 2)}`, before.map((value) => (value - middle) / spread), 3], ["the gain", floatsOf(part.gain), 2]);
+      const how = `${part.mean ? `less its mean ${decimals(middle, 2)}, ` : ""}divided by ${decimals(spread, 2)}`;
+      rows.push(["the stream", before], [how, before.map((value) => (value - middle) / spread), 3], ["the gain", floatsOf(part.gain), 2]);
+    } else if (part.kind === "norm") {
+      rows.push(["the stream after it", stream(record.places.indexOf(part.name.replace(".norm", "")))], ["the gain", floatsOf(part.gain), 2]);
     } else rows.push([part.kind === "head" ? "the stream at its end" : "token and position together", stream(part.kind === "head" ? record.S - 1 : 0)]);
     const width = clamp((box.clientWidth || 400) - 190, 90, 480);
     list.replaceChildren(

@@ -1,6 +1,6 @@
 // The drawing: the stream runs from left to right; attention and MLP branch off, and come back with a plus sign.
 
-const ROAD = { top: 20, box: 88, norm: 126, road: 168, strip: 56, size: 205, stops: 218, stop: 18, start: 66, end: 76, bottom: 276 };
+const ROAD = { top: 20, box: 88, norm: 126, road: 168, strip: 56, size: 205, stops: 218, stop: 18, end: 76, bottom: 276 };
 const STRIP = 14; // pixels, the width of a strip
 
 // Where everything stands: {stations: [{x, width, kind, block, place}], width, …}, in pixels.
@@ -8,14 +8,15 @@ function planRoad(view) {
   const { plan } = view;
   const kinds = plan.mlp ? ["attention", "mlp"] : ["attention"];
   const least = plan.norm === "post" ? 112 : 66;
-  const room = view.roadWidth - ROAD.start - ROAD.end;
-  const width = clamp(Math.floor(room / Math.max(1, plan.layers * kinds.length)), least, 118);
+  const many = plan.layers * kinds.length;
+  const width = clamp(Math.floor((view.roadWidth - 66 - ROAD.end) / Math.max(1, many)), least, 200);
+  const start = clamp(view.roadWidth - ROAD.end - many * width, 66, 104);
   const stations = [];
   for (let block = 0; block < plan.layers; block++) {
-    kinds.forEach((kind) => stations.push({ kind, block, width, x: ROAD.start + stations.length * width, place: stations.length + 1 }));
+    kinds.forEach((kind) => stations.push({ kind, block, width, x: start + stations.length * width, place: stations.length + 1 }));
   }
-  const end = ROAD.start + stations.length * width;
-  return { stations, end, width: end + ROAD.end, each: width, perBlock: kinds.length };
+  const end = start + stations.length * width;
+  return { stations, start, end, width: end + ROAD.end, each: width, perBlock: kinds.length };
 }
 
 const partNamed = (view, name) => view.plan.parts.find((part) => part.name === name);
@@ -32,6 +33,7 @@ function buildRoad(view) {
   const road = (view.road = planRoad(view));
   const inner = parts.inner;
   inner.style.width = `${road.width}px`;
+  parts.main.style.setProperty("--model-road-width", `${road.width}px`);
   inner.style.height = `${ROAD.bottom}px`;
   parts.lines = make(doc, "canvas", "model-lines", { "aria-hidden": "true" });
   view.buttons = [];
@@ -65,11 +67,11 @@ function buildRoad(view) {
 
   const learned = plan.parts.some(({ kind }) => kind === "position");
   const tall = learned ? (ROAD.box - 22) / 2 : ROAD.box;
-  drawn.push(partButton("token", learned ? "tokens" : "token table", 2, ROAD.top, ROAD.start - 8, tall));
+  drawn.push(partButton("token", learned ? "tokens" : "token table", 2, ROAD.top, road.start - 8, tall));
   if (learned) {
-    drawn.push(partButton("position", "positions", 2, ROAD.top + ROAD.box - tall, ROAD.start - 8, tall));
+    drawn.push(partButton("position", "positions", 2, ROAD.top + ROAD.box - tall, road.start - 8, tall));
   }
-  view.stops = [stops(0, 0, ROAD.start)];
+  view.stops = [stops(0, 0, road.start)];
   view.small = [];
   for (const station of road.stations) {
     const { x, width, kind, block, place } = station;
@@ -86,7 +88,7 @@ function buildRoad(view) {
   if (partNamed(view, "norm")) drawn.push(partButton("norm", "norm", road.end + 4, ROAD.norm - 9, 35, 18));
   drawn.push(partButton("head", "head", road.end + 4, ROAD.top, 54, ROAD.box));
   for (let block = 0; block < plan.layers; block++) {
-    drawn.push(at(make(doc, "span", "model-block", { "aria-hidden": "true" }, `block ${block}`), ROAD.start + block * road.each * road.perBlock + 10, 0, 60, 16));
+    drawn.push(at(make(doc, "span", "model-block", { "aria-hidden": "true" }, `block ${block}`), road.start + block * road.each * road.perBlock + 10, 0, 60, 16));
   }
   inner.replaceChildren(...drawn);
 }
@@ -175,13 +177,13 @@ function paintLines(view, sizes) {
   for (let block = 0; block < plan.layers; block++) {
     const wide = road.each * road.perBlock;
     surface.beginPath();
-    surface.roundRect(ROAD.start + block * wide - 0.5, 8.5, wide - 1, ROAD.size - 13, 9);
+    surface.roundRect(road.start + block * wide - 0.5, 8.5, wide - 1, ROAD.size - 13, 9);
     surface.stroke();
   }
   surface.setLineDash([]);
   line(theme.muted, 1.4, [20, ROAD.top + ROAD.box], [20, y]);
-  line(theme.road, thick(0), [20 - 0.7, y], [ROAD.start, y]);
-  if (plan.parts.some(({ kind }) => kind === "position")) plus(ROAD.start / 2 - 2, ROAD.top + ROAD.box / 2, 7);
+  line(theme.road, thick(0), [20 - 0.7, y], [road.start, y]);
+  if (plan.parts.some(({ kind }) => kind === "position")) plus(road.start / 2 - 2, ROAD.top + ROAD.box / 2, 7);
   for (const { x, width, place, kind, block } of road.stations) {
     const [out, back] = [x + 20, x + width - (plan.norm === "post" ? 72 : 28)];
     if (plan.residual) line(theme.road, thick(place - 1), [x - 1, y], [back, y]);
