@@ -414,10 +414,10 @@ def test_the_page_works_without_kernel_and_network(start, server, browser):
         alone.get_by_role("slider", name="Temperature").fill("0")
         alone.wait_for_function("() => document.querySelector('.attention-next span').textContent === '1.000'")
     text = (server.folder / "page.html").read_text(encoding="utf-8")
-    plain = browser.new_context(java_script_enabled=False).new_page()
-    plain.goto((server.folder / "page.html").as_uri())
-    assert plain.locator("img").is_visible() and "A GPT of 4 blocks" in plain.locator("img").get_attribute("alt")
-    plain.context.close()
+    again = browser.new_context(java_script_enabled=False).new_page()
+    again.goto((server.folder / "page.html").as_uri())
+    assert again.locator("img").is_visible() and "A GPT of 4 blocks" in again.locator("img").get_attribute("alt")
+    again.context.close()
     assert len(text) < 1.5e6
 
 
