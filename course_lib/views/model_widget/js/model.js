@@ -136,9 +136,6 @@ function drawModel(view) {
     chip.setAttribute("aria-checked", n === view.focus);
     chip.tabIndex = n === view.focus ? 0 : -1;
   });
-  const shown = `${record.version} ${view.focus} ${view.width}`;
-  if (shown !== view.shown) parts.tokens.scrollTop = view.chips[view.focus].offsetTop - parts.tokens.offsetTop - 27;
-  view.shown = shown;
   view.following = record.following(view.focus, model.get("temperature"));
   view.following.forEach((following, n) => setNext(view.nextItems[n], following));
   parts.following.textContent = `Next after ${quote(short(record.tokens[view.focus], 18))}`;
@@ -163,6 +160,9 @@ function drawModel(view) {
     view.asked = null;
   }
   view.drawn = record.version;
+  const shown = `${record.version} ${view.focus} ${view.width}`;
+  if (shown !== view.shown) parts.tokens.scrollTop = view.chips[view.focus].offsetTop - parts.tokens.offsetTop - 27;
+  view.shown = shown;
 }
 
 // Keys in the drawing: one part at a time has the focus.

@@ -115,7 +115,7 @@ function vectorRows(view, part, box) {
     } else if (part.kind === "norm") {
       rows.push(["the stream after it", stream(record.places.indexOf(part.name.replace(".norm", "")))], ["the gain", floatsOf(part.gain), 2]);
     } else rows.push([part.kind === "head" ? "the stream at its end" : "token and position together", stream(part.kind === "head" ? record.S - 1 : 0)]);
-    const width = clamp((box.clientWidth || 400) - 190, 90, 480);
+    const width = clamp((view.width < 640 ? view.width : 0.53 * (view.width - 140)) - 190, 90, 480);
     list.replaceChildren(
       ...rows.flatMap(([name, vector, most]) => {
         const canvas = make(doc, "canvas", "", { role: "img", "aria-label": `${name}: ${vector.length} numbers from ${decimals(Math.min(...vector), 2)} to ${decimals(Math.max(...vector), 2)}` });

@@ -206,10 +206,17 @@ function paintLines(view, sizes) {
   tip(road.end + 76, ROAD.top + ROAD.box / 2, 1, 0);
 }
 
+// One head as an image, made once for a run.
+function smallHead(view, block, h, size, scale) {
+  const { record, win } = view;
+  if (record.painted?.palette !== view.theme.palette) record.painted = { palette: view.theme.palette };
+  const dense = Math.ceil(size * (win.devicePixelRatio || 1));
+  return (record.painted[`${block} ${h} ${dense}`] ??= bitmap(view, record.matrices.matrix(block, h).values, scale, record.T, record.T, 0, dense));
+}
+
 // All heads of a block in its box, with the row of the focused token marked.
 function paintSmallHeads(view, canvas, { width, block }) {
-  const { matrices } = view.record;
-  const { H, Q, K } = matrices;
+  const { heads: H } = view.plan;
   const [wide, tall] = [width - 15, ROAD.box - 24];
   const across = H <= 2 ? H : Math.ceil(Math.sqrt((H * wide) / tall));
   const down = Math.ceil(H / across);
@@ -223,15 +230,14 @@ function paintSmallHeads(view, canvas, { width, block }) {
   for (let h = 0; h < H; h++) {
     const [x, y] = [left + (h % across) * (size + 3), Math.floor(h / across) * (size + 3)];
     surface.globalAlpha = view.off.has(`blocks.${block}.attention.head.${h}`) ? 0.2 : 1;
-    const dense = Math.ceil(size * (view.win.devicePixelRatio || 1));
-    surface.drawImage(bitmap(view, matrices.matrix(block, h).values, scale, Q, K, 0, dense), x, y, size, size);
+    surface.drawImage(smallHead(view, block, h, size, scale), x, y, size, size);
     surface.globalAlpha = 1;
     surface.lineWidth = 1;
     surface.strokeStyle = h === opened ? view.theme.accent : view.theme.line;
     surface.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
-    const row = Math.max(2.5, size / Q);
+    const row = Math.max(2.5, size / view.record.T);
     surface.strokeStyle = view.theme.accent;
-    surface.strokeRect(x + 0.5, y + Math.min(size - row, (view.focus * size) / Q) + 0.5, size - 1, row - 1);
+    surface.strokeRect(x + 0.5, y + Math.min(size - row, (view.focus * size) / view.record.T) + 0.5, size - 1, row - 1);
     view.small.find((small) => small.canvas === canvas).places.push([x, y, size]);
   }
 }
