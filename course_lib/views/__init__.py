@@ -4,6 +4,7 @@ It imports inference and what lies below; only experiments may import it.
 """
 
 from .attention_widget.lab import AttentionLab
+from .attention_widget.learning import LearningView
 from .attention_widget.view import AttentionView, attention_view
 from .drawing import draw_encoder_decoder, draw_gpt
 from .figures import figure, show
@@ -17,6 +18,7 @@ from .sampler import SamplerView, sampler_view
 __all__ = [
     "AttentionLab",
     "AttentionView",
+    "LearningView",
     "LivePlot",
     "ModelView",
     "SamplerView",

@@ -23,6 +23,7 @@ PARTS = (
     "saving",
     "keyboard",
     "laboratory",
+    "learning",
     "view",
 )
 

@@ -38,6 +38,7 @@ function draw(view) {
     setControls(view);
     if (view.heads) markHeads(view);
     setLab(view);
+    setLearning(view);
   }
   if (view.headsToo && view.heads) paintHeads(view);
   view.headsToo = false;
@@ -109,6 +110,8 @@ function load(view) {
   parts.notes.textContent = data.notes.join(" ");
   buildControls(view);
   buildLab(view);
+  buildLearning(view);
+  if (data.learning) showFrame(view);
   invalidate(view, "all", true);
 }
 
