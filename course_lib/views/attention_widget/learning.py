@@ -34,7 +34,7 @@ class LearningView(AttentionView):
             raise ValueError(f"every is {every}: the view is redrawn every so many steps, at least 1")
         self.model, self.ids, self.every = model, np.asarray(ids), every
         self.saved, self.maps, self.losses = [0], [self._look()], [float("nan")]
-        self.plot, self._handle, self._due, self._seen = _Plot(self), None, 0.0, 0
+        self.plot, self._history, self._handle, self._due, self._seen = _Plot(self), None, None, 0.0, 0
         causal = np.tri(len(self.ids), dtype=bool) if model.config.causal else None
         super().__init__(self.maps[0], tokens, allow=causal, title=title, trained_here=True, **choices)
         self._tokens = list(tokens)
@@ -58,15 +58,19 @@ class LearningView(AttentionView):
 
     def follow(self, history):
         """Save the attention if it is time, and redraw; ``history`` is that of the training so far."""
+        self._history = history
         if self._handle is None:
             self._handle = display(self, display_id=True) or _Nowhere()
         if history.steps % self.every == 0:
             self._save(history)
+            self._forget()
             if time.perf_counter() >= self._due:
                 self._show()
 
     def finish(self):
-        """Show the last state, and leave its picture in the notebook."""
+        """Save and show the last state, and leave its picture in the notebook."""
+        if self._history is not None and self._history.steps != self.saved[-1]:
+            self._save(self._history)
         self._show()
         if self._handle is not None:
             self._handle.update(self)
@@ -76,8 +80,11 @@ class LearningView(AttentionView):
         self.maps.append(self._look())
         self.losses.append(float(np.mean(history.losses[self._seen :])))
         self._seen = len(history.losses)
+
+    def _forget(self):
+        """Keep every second saved step if there are too many; the loss of a step is then the mean of two."""
         cells = self.maps[0].size if self.allow is None else int(self.allow.sum())
-        if len(self.saved) > min(MOST, max(4, LARGEST // (2 * cells))):
+        if len(self.saved) > min(MOST, max(4, LARGEST // (4 * cells) * 2)):  # an even number
             self.every *= 2
             self.losses[2::2] = [(a + b) / 2 for a, b in zip(self.losses[1::2], self.losses[2::2])]
             del self.saved[1::2], self.maps[1::2], self.losses[1::2]
