@@ -152,6 +152,31 @@ attention view: rows that do not sum to 1 go unnoticed
 == course_lib/views/attention_widget/page.py test_attention_widget
 attention view: a token can end the script of a page
     .replace("<", "\\u003c")  =>
+== course_lib/inference/inside.py test_model_view
+logit lens: without the final norm
+    x = model.norm(x)  =>  x = x * 1
+logit lens: a gain that is off takes the bias with it
+    ones, norm.bias, norm.eps)  =>  ones, norm.bias * 0, norm.eps)
+logit lens: an MLP that is off still writes
+    lambda x: whole(x) * 0  =>  lambda x: whole(x) * 1
+== course_lib/views/model_widget/view.py test_model_view
+model view: the next tokens at another temperature
+    np.arange(1, round(10 * HOTTEST) + 1)  =>  np.arange(2, round(10 * HOTTEST) + 2)
+model view: hidden units of another order
+    order = np.argsort(-np.abs(values)  =>  order = np.argsort(np.abs(values)
+model view: a page that moves the generator
+    rng, recorded, size = copy.deepcopy(self._rng)  =>  rng, recorded, size = self._rng
+== course_lib/views/attention_widget/learning.py test_learning_view
+learning view: the last step is missing
+    self._history.steps != self.saved[-1]  =>  self._history.steps < self.saved[-1]
+learning view: the loss of forgotten steps is lost
+    [(a + b) / 2 for a, b in  =>  [b for a, b in
+== course_lib/views/attention_widget/js/learning.js browser/test_learning_view_in_browser
+learning view: the slider does not change the picture
+    data.cache.clear();  =>  ;
+== course_lib/views/model_widget/js/road.js browser/test_model_view_in_browser
+model view: the stops of another token
+    record.stop(place, focus).forEach  =>  record.stop(place, 0).forEach
 == course_lib/jupyter.py test_attention_widget
 a saved notebook keeps its live view
     data.pop(LIVE, None)  =>  pass

@@ -1,6 +1,7 @@
-"""The browser's part of the view: the plain JavaScript and CSS files in ``js/``. No build step, no network.
+"""The browser's part of both views: the plain JavaScript and CSS files in ``js/``. No build step, no network.
 
-anywidget wants one ES module, so the parts are joined in this order; they share one scope, and the last one exports.
+anywidget wants one ES module, so the parts are joined in this order; they share one scope. The model view is built on
+all parts of the attention view, which it opens inside itself.
 """
 
 from functools import cache
@@ -22,17 +23,26 @@ PARTS = (
     "saving",
     "keyboard",
     "laboratory",
+    "learning",
     "view",
 )
 
-
-@cache
-def script():
-    """Return the ES module."""
-    return "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in PARTS)
+MODEL = HERE.parent / "model_widget"
+MODEL_PARTS = ("record", "road", "opened", "model")
 
 
 @cache
-def style():
-    """Return the style sheet."""
-    return (HERE / "js" / "view.css").read_text(encoding="utf-8")
+def script(view="attention"):
+    """Return the ES module of the view: "attention" or "model"."""
+    files = [HERE / "js" / f"{name}.js" for name in PARTS]
+    if view == "model":
+        files += [MODEL / "js" / f"{name}.js" for name in MODEL_PARTS]
+    render = {"attention": "render", "model": "render: renderModel"}[view]
+    return "\n".join([*(file.read_text(encoding="utf-8") for file in files), f"export default {{ {render} }};\n"])
+
+
+@cache
+def style(view="attention"):
+    """Return the style sheet of the view: "attention" or "model"."""
+    files = [HERE / "js" / "view.css"] + ([MODEL / "js" / "model.css"] if view == "model" else [])
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -9,7 +9,8 @@ import traitlets
 
 from ...inference import interventions
 from ...inference.sampling import next_probabilities
-from ..labels import quoted, visible
+from ..labels import visible
+from ..typed import read_text
 from .view import AttentionView
 
 SHOWN = 5  # next tokens
@@ -80,21 +81,7 @@ class AttentionLab(AttentionView):
 
     def _pieces(self, text):
         """Return (the tokens to read, what the view says about the others)."""
-        tokenizer, context = self.reader.tokenizer, self.reader.model.context_length
-        pieces, unknown = tokenizer.known(text)
-        notes = []
-        if unknown and text.endswith(unknown[-1]):
-            near = [w for w in tokenizer.vocabulary if w.startswith(unknown[-1])]
-            if near:  # a word that is still being typed
-                notes.append(f"{quoted(unknown.pop())} … {', '.join(near[:5])}?")
-        if unknown:
-            names = ", ".join(map(quoted, unknown[:5])) + (" …" if len(unknown) > 5 else "")
-            notes.append(f"left out because the model does not know it: {names}")
-        if len(pieces) > context:
-            notes.append(f"only the last {context} of {len(pieces)} tokens are read")
-        if not pieces:
-            notes.append("type something the model knows")
-        return pieces[-context:], "; ".join(notes)
+        return read_text(self.reader.tokenizer, text, self.reader.model.context_length)[1:]
 
     def _run_anew(self, pieces, causal, scaled, off):
         ids = [self.reader.tokenizer.vocabulary.index(piece) for piece in pieces]

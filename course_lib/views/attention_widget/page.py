@@ -10,8 +10,14 @@ from . import assets
 HERE = Path(__file__).parent / "page"
 
 
-def page_of(state, title, path=None):
-    """Return a page with the view whose traits are ``state``; write it to ``path`` if one is given."""
+def page_of(state, title, path=None, view="attention", still=None):
+    """Return a page with the view whose traits are ``state``; write it to ``path`` if one is given.
+
+    ``view``: its kind, as in ``assets``. ``still``: the attributes of an image for readers without JavaScript.
+    """
+    without = "This page draws its picture with JavaScript."
+    if still is not None:
+        without = "<img " + " ".join(f'{name}="{escaped(str(value))}"' for name, value in still.items()) + ">"
     host = (HERE / "host.js").read_text(encoding="utf-8")
     text = f"""<!DOCTYPE html>
 <html lang="en">
@@ -22,12 +28,12 @@ def page_of(state, title, path=None):
 <title>{escaped(title)}</title>
 <style>
 body {{ margin: 0 auto; padding: 16px; max-width: 1100px; background: Canvas; }}
-{assets.style()}</style>
+{assets.style(view)}</style>
 </head>
 <body>
-<main id="view"><noscript>This page draws its picture with JavaScript.</noscript></main>
+<main id="view"><noscript>{without}</noscript></main>
 <script type="application/json" id="state">{embedded(state)}</script>
-<script type="application/json" id="module">{embedded(assets.script())}</script>
+<script type="application/json" id="module">{embedded(assets.script(view))}</script>
 <script>
 {host}</script>
 </body>

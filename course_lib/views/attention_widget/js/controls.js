@@ -20,7 +20,7 @@ const KEYS = [
 ];
 
 function buildControls(view) {
-  const { data, doc, parts } = view;
+  const { data, parts } = view;
   const key = [data.L, data.H, !!data.stages].join();
   if (view.controls?.key === key) return;
   const made = (view.controls = { key, radios: [], switches: {} });
@@ -34,13 +34,15 @@ function buildControls(view) {
   if (data.L * data.H > 1) end.push((made.solo = button(view, "One head", "one head alone, or all beside it (o)", () => choose(view, { solo: !view.model.get("solo") }))));
   end.push(button(view, "PNG", "save this picture as PNG", () => savePng(view)));
   end.push(button(view, "SVG", "save this picture as SVG", () => saveSvg(view)));
-  const help = make(doc, "details", "attention-help");
-  const list = make(doc, "dl");
-  for (const [name, what] of KEYS) list.append(make(doc, "dt", "", {}, name), make(doc, "dd", "", {}, what));
-  help.append(make(doc, "summary", "", { "data-lm-suppress-shortcuts": "true" }, "Keys"), list);
-  end.push(help);
+  end.push(keysHelp(view, KEYS));
   parts.controls.replaceChildren(...bar);
   parts.tools.replaceChildren(...end);
+}
+
+function keysHelp({ doc }, keys) {
+  const list = make(doc, "dl");
+  for (const [name, what] of keys) list.append(make(doc, "dt", "", {}, name), make(doc, "dd", "", {}, what));
+  return make(doc, "details", "attention-help", {}, make(doc, "summary", "", { "data-lm-suppress-shortcuts": "true" }, "Keys"), list);
 }
 
 function select(view, label, name, n) {

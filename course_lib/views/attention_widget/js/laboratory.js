@@ -33,14 +33,7 @@ function buildLab(view) {
   row.append(make(doc, "label", "attention-choice", { title: "divides the logits of the next token; 0 takes the largest" }, "Temperature ", slider, sliderText));
   row.append(button(view, "As trained", "reset all switches", () => change(view, { causal: true, scaled: true, temperature: 1, off: [] })));
   const note = make(doc, "p", "attention-note", { role: "status" });
-  const next = make(doc, "ol", "attention-next", { "aria-label": "Next token: probabilities" });
-  const items = Array.from({ length: data.lab.next.length }, (_, n) => {
-    const [token, bar, mark, value, moved] = [make(doc, "bdi"), make(doc, "i"), make(doc, "u"), make(doc, "span"), make(doc, "em")];
-    const made = make(doc, "button", "", { type: "button", "data-lm-suppress-shortcuts": "true" }, token, make(doc, "b", "", { "aria-hidden": "true" }, bar, mark), value, moved);
-    made.addEventListener("click", () => change(view, { text: view.data.lab.next[n].longer }));
-    next.append(make(doc, "li", "", {}, made));
-    return { made, token, bar, mark, value, moved };
-  });
+  const { next, items } = nextTokens(view, data.lab.next.length, (n) => change(view, { text: view.data.lab.next[n].longer }));
   const left = make(doc, "div", "attention-sentence", {}, area, row, note);
   const nextTitle = make(doc, "h4", "", {}, "What comes next");
   const hint = make(doc, "p", "attention-hint", {}, "click a token to append it \u00b7 the tick: the model as trained");
@@ -70,15 +63,30 @@ function setLab(view) {
   lab.sliderText.textContent = decimals(model.get("temperature"), 2);
   lab.note.textContent = model.alone ? "The sentence cannot change without a kernel." : data.lab.note;
   if (model.alone) for (const input of view.parts.lab.querySelectorAll("input, textarea, button")) input.disabled = true;
-  data.lab.next.forEach(({ token, now, trained }, n) => {
-    const item = lab.items[n];
-    item.token.textContent = token;
-    item.bar.style.width = `${100 * now}%`;
-    item.mark.style.left = `${100 * trained}%`;
-    item.value.textContent = decimals(now);
-    const moved = now - trained;
-    item.moved.textContent = Math.abs(moved) < 0.0005 ? "" : (moved > 0 ? "+" : "") + decimals(moved);
-    item.moved.className = moved < 0 ? "attention-less" : "attention-more";
-    item.made.setAttribute("aria-label", `${token}: ${decimals(now)}, as trained ${decimals(trained)}; append it`);
+  data.lab.next.forEach((following, n) => setNext(lab.items[n], following));
+}
+
+// The list of the tokens that may come next, a button each.
+function nextTokens(view, length, chosen) {
+  const { doc } = view;
+  const next = make(doc, "ol", "attention-next", { "aria-label": "Next token: probabilities" });
+  const items = Array.from({ length }, (_, n) => {
+    const [token, bar, mark, value, moved] = [make(doc, "bdi"), make(doc, "i"), make(doc, "u"), make(doc, "span"), make(doc, "em")];
+    const made = make(doc, "button", "", { type: "button", "data-lm-suppress-shortcuts": "true" }, token, make(doc, "b", "", { "aria-hidden": "true" }, bar, mark), value, moved);
+    made.addEventListener("click", () => chosen(n));
+    next.append(make(doc, "li", "", {}, made));
+    return { made, token, bar, mark, value, moved };
   });
+  return { next, items };
+}
+
+function setNext(item, { token, now, trained }) {
+  item.token.textContent = token;
+  item.bar.style.width = `${100 * now}%`;
+  item.mark.style.left = `${100 * trained}%`;
+  item.value.textContent = decimals(now);
+  const moved = now - trained;
+  item.moved.textContent = Math.abs(moved) < 0.0005 ? "" : (moved > 0 ? "+" : "") + decimals(moved);
+  item.moved.className = moved < 0 ? "attention-less" : "attention-more";
+  item.made.setAttribute("aria-label", `${token}: ${decimals(now)}, as trained ${decimals(trained)}; append it`);
 }

@@ -158,7 +158,7 @@ function describe(view) {
 function askExact(view) {
   const { model, data, win } = view;
   win.clearTimeout(view.asking);
-  if (model.alone || model.get("stage") !== "weights") return;
+  if (model.alone || data.learning || model.get("stage") !== "weights") return; // of a saved step the kernel has no more
   const { query, key } = selection(view);
   const { layer, head } = shownHead(view);
   if (query === null && key === null) return;

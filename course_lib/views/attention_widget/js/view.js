@@ -38,6 +38,7 @@ function draw(view) {
     setControls(view);
     if (view.heads) markHeads(view);
     setLab(view);
+    setLearning(view);
   }
   if (view.headsToo && view.heads) paintHeads(view);
   view.headsToo = false;
@@ -109,6 +110,8 @@ function load(view) {
   parts.notes.textContent = data.notes.join(" ");
   buildControls(view);
   buildLab(view);
+  buildLearning(view);
+  if (data.learning) showFrame(view);
   invalidate(view, "all", true);
 }
 
@@ -159,6 +162,28 @@ function build(view) {
   view.parts = parts;
 }
 
+// Tells a view when the page has another theme, or has room for another size.
+function followPage(view, restyled, resized) {
+  const { win, doc, root } = view;
+  const restyle = () => {
+    view.theme = readTheme(view);
+    restyled();
+  };
+  const themes = new win.MutationObserver(() => [0, 300].forEach((later) => win.setTimeout(restyle, later)));
+  themes.observe(doc.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
+  const dark = win.matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", restyle);
+  const measured = new win.ResizeObserver(() => {
+    const [width, height] = [root.clientWidth - 32, visibleHeight(view)];
+    if (width <= 0 || (Math.abs(width - view.width) < 2 && Math.abs(height - view.height) < 2)) return;
+    Object.assign(view, { width, height });
+    resized();
+  });
+  measured.observe(root);
+  measured.observe(root.closest(".jp-WindowedPanel-outer") ?? doc.documentElement);
+  view.ends.push(() => (themes.disconnect(), measured.disconnect(), dark.removeEventListener("change", restyle)));
+}
+
 function render({ model, el }) {
   const doc = el.ownerDocument;
   const id = Math.random().toString(36).slice(2, 9);
@@ -194,22 +219,7 @@ function render({ model, el }) {
   };
   model.on("msg:custom", answered);
 
-  const restyle = () => {
-    view.theme = readTheme(view);
-    invalidate(view, "all", true);
-  };
-  const themes = new view.win.MutationObserver(() => [0, 300].forEach((later) => view.win.setTimeout(restyle, later)));
-  themes.observe(doc.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-  const dark = view.win.matchMedia("(prefers-color-scheme: dark)");
-  dark.addEventListener("change", restyle);
-  const measured = new view.win.ResizeObserver(() => {
-    const [width, height] = [root.clientWidth - 32, visibleHeight(view)];
-    if (width <= 0 || (Math.abs(width - view.width) < 2 && Math.abs(height - view.height) < 2)) return;
-    Object.assign(view, { width, height });
-    invalidate(view, "all");
-  });
-  measured.observe(root);
-  measured.observe(root.closest(".jp-WindowedPanel-outer") ?? doc.documentElement);
+  followPage(view, () => invalidate(view, "all", true), () => invalidate(view, "all"));
   Object.assign(view, { width: Math.max(0, root.clientWidth - 32), height: visibleHeight(view) });
   load(view);
   if (view.width) {
@@ -221,10 +231,5 @@ function render({ model, el }) {
     view.gone = true;
     view.ends.forEach((end) => end());
     model.off("msg:custom", answered);
-    themes.disconnect();
-    measured.disconnect();
-    dark.removeEventListener("change", restyle);
   };
 }
-
-export default { render };
