@@ -1,0 +1,56 @@
+"""Sphinx's configuration of the web edition."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools.site.build import EXTRA, SOURCE  # noqa: E402 - after the path
+
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+REPOSITORY = SETTINGS["project"].get("urls", {}).get("Repository", "")  # no buttons before it is set
+
+project = html_title = "GPT, twice"
+author, copyright = "", ""
+extensions = ["myst_nb", "sphinx_copybutton", "tools.site.mathml"]
+templates_path = ["templates"]
+exclude_patterns = [EXTRA]
+suppress_warnings = ["myst.header"]  # a small heading that opens a cell
+
+nb_execution_mode = "off"
+nb_code_prompt_show, nb_code_prompt_hide = "Show the code", "Hide the code"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+myst_heading_slug_func = "tools.site.pages.slug"
+
+html_theme = "sphinx_book_theme"
+html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["site.js"]
+html_extra_path = [str(SOURCE / EXTRA)]
+html_math_renderer = "mathml"
+html_copy_source = html_show_sourcelink = False
+html_show_copyright = html_show_sphinx = False
+pygments_style = "default"
+html_theme_options = {
+    "use_download_button": False,
+    "show_navbar_depth": 1,
+    "home_page_in_toc": True,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+if REPOSITORY:
+    html_theme_options |= {
+        "repository_url": REPOSITORY,
+        "repository_branch": "main",
+        "path_to_docs": "notebooks",
+        "use_repository_button": True,
+        "launch_buttons": {
+            "notebook_interface": "jupyterlab",
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+        },
+    }
+copybutton_selector = "div.highlight > pre"
+copybutton_exclude = ".linenos, .gp, .go"
