@@ -13,14 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tools import notebook
 from tools.site import pages, reference, twins, views
 
-HERE = Path(__file__).parent
+HERE, ROOT = Path(__file__).parent, notebook.ROOT
 SOURCE, SITE = ROOT / "build" / "site-source", ROOT / "build" / "site"
 EXTRA = "extra"  # what is copied as it is: pictures of outputs, pages of views
 
@@ -34,6 +33,7 @@ def write_sources(source=SOURCE, quick=False):
     for path in notebook.books():
         book = pages.page_of_notebook(notebook.read(path), extra / "stills", live.get(path.stem, {}))
         notebook.write(source / path.name, book)
+    shutil.copy(notebook.NOTEBOOKS / "pictures" / "attention.png", extra / "stills")
     for path in HERE.glob("pages/*.md"):
         text = pages.filled(path.read_text(encoding="utf-8"), live)
         (source / path.name).write_text(text, encoding="utf-8")

@@ -29,12 +29,14 @@ myst_heading_slug_func = "tools.site.pages.slug"
 html_theme = "sphinx_book_theme"
 html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["site.js"]
 html_extra_path = [str(SOURCE / EXTRA)]
+html_favicon = "static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
 html_copy_source = html_show_sourcelink = False
 html_show_copyright = html_show_sphinx = False
-pygments_style = "default"
 html_theme_options = {
     "use_download_button": False,
+    "navbar_persistent": [],
     "show_navbar_depth": 1,
     "home_page_in_toc": True,
     "pygments_light_style": "a11y-high-contrast-light",

@@ -80,13 +80,15 @@ def filled(text, live):
     readme = README.read_text(encoding="utf-8")
     table = re.search(r"(?ms)^\| notebook \| what you learn.*?\n\n", readme)[0]
     marks = {
-        "pages": re.sub(r"\(notebooks/(\w+\.ipynb)\)", r"(\1)", table),
+        "pages": re.sub(r"\[(\w+)\]\(notebooks/(\w+\.ipynb)\)", lambda m: f"[{m[1].replace('_', ' ')}]({m[2]})", table),
+        "toctree": "\n".join(path.stem for path in notebook.books()),
         "view": hero(live),
         **{
             name: re.search(rf"(?m)^!\[.*\]\(notebooks/pictures/{file}\)$", readme)[0].replace("(notebooks/", "(")
             for name, file in (("drawing", "gpt.svg"), ("ladder", "ladder.png"))
         },
-        "minutes": str(sum(int(n) for n in re.findall(r"(?m)\| (\d+) \|$", table)) // 60),
+        "hours": str(round(sum(map(int, re.findall(r"(?m)\| (\d+) \|$", table))) / 60)),
+        "exercises": str(sum("exercise" in notebook.tags(c) for p in notebook.books() for c in notebook.read(p).cells)),
     }
     return re.sub(r"\{\{ (\w+) \}\}", lambda mark: marks[mark[1]], text)
 

@@ -109,7 +109,7 @@ def books(name, up=""):
 def page(name):
     """Return the page of one pair of files, in Markdown."""
     count, (left, right) = len(lines_of("numpy_track", name)[0]), differing(name)
-    title = f"# {name.removesuffix('.py')}\n\n"
+    title = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# {name}\n\n"
     taught = f" Taught in {found}." if (found := books(name, "../")) else ""
     if not left and not right:
         both = " and ".join(f"`course_lib/{track}/{name}`" for track in TRACKS)

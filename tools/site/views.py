@@ -18,26 +18,28 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tools import notebook
 
-STORE = ROOT / "build" / "views"
+STORE = notebook.ROOT / "build" / "views"
 NOT_RUN = {"exercise", "check", "raises-exception"}  # tags of cells on which no other cell depends
 
-# In a page of the site: follow its theme, and tell it how high the view is.
-FRAME = """<style>body { padding: 0; max-width: none; background: none; } .attention-view { max-width: none; }</style>
+# What a page gets to live in a frame of the site: the height of the reader's screen in place of the frame's own (which
+# follows the view), the theme of the site, and a word about its height.
+HEAD = """<style>body { padding: 0; max-width: none; background: none; } .attention-view { max-width: none; }</style>
 <script>
+Object.defineProperty(window, "innerHeight", { get: () => Math.min(860, 0.85 * screen.availHeight) });
 addEventListener("message", ({ data }) => {
   if (data.theme) document.body.dataset.jpThemeLight = String(data.theme === "light");
 });
-const tell = () => parent.postMessage({ height: document.getElementById("view").scrollHeight }, "*");
-new ResizeObserver(tell).observe(document.getElementById("view"));
-parent.postMessage({ ready: true }, "*");
+addEventListener("DOMContentLoaded", () => {
+  const view = document.getElementById("view");
+  new ResizeObserver(() => parent.postMessage({ height: view.scrollHeight }, "*")).observe(view);
+});
 </script>
-</body>"""
+</head>"""
 
 
 def one(view):
@@ -100,7 +102,7 @@ def run(path, folder, ids):
             index[cell.id] = {}
             for n, (label, page) in enumerate(PAGES[type(shown).__name__](shown).items()):
                 name = f"{path.stem}-{cell.id}-{n}.html"
-                (folder / name).write_text(page.replace("</body>", FRAME), encoding="utf-8", newline="\n")
+                (folder / name).write_text(page.replace("</head>", HEAD, 1), encoding="utf-8", newline="\n")
                 index[cell.id][label] = name
     (folder / "pages.json").write_text(json.dumps(index), encoding="utf-8")
 
@@ -108,7 +110,9 @@ def run(path, folder, ids):
 def fingerprint(path, ids):
     """Return a name for the pages of a notebook's views: another one if the cells or the library have changed."""
     parts = [Path(__file__).read_bytes(), *(cell.source.encode() for cell in needed(notebook.read(path), ids))]
-    parts += [p.read_bytes() for p in sorted((ROOT / "course_lib").rglob("*")) if p.suffix in (".py", ".js", ".css")]
+    parts += [
+        p.read_bytes() for p in sorted((notebook.ROOT / "course_lib").rglob("*")) if p.suffix in (".py", ".js", ".css")
+    ]
     return f"{path.stem}-{hashlib.sha256(b'-'.join([*parts, ','.join(ids).encode()])).hexdigest()[:16]}"
 
 
