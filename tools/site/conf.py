@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.site.build import EXTRA, SOURCE  # noqa: E402 - after the path
+from tools.site.build import EXTRA  # noqa: E402 - after the path
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 REPOSITORY = SETTINGS["project"].get("urls", {}).get("Repository", "")  # no buttons before it is set
@@ -28,7 +28,6 @@ myst_heading_slug_func = "tools.site.pages.slug"
 
 html_theme = "sphinx_book_theme"
 html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["site.js"]
-html_extra_path = [str(SOURCE / EXTRA)]
 html_favicon = "static/icon.svg"
 html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
@@ -54,5 +53,10 @@ if REPOSITORY:
             "colab_url": "https://colab.research.google.com",
         },
     }
-copybutton_selector = "div.highlight > pre"
+copybutton_selector = "div.highlight:not(.twins) > pre"
 copybutton_exclude = ".linenos, .gp, .go"
+
+
+def setup(app):
+    """Copy what the sources hold ready, wherever they are."""
+    app.connect("config-inited", lambda app, config: config.html_extra_path.append(str(Path(app.srcdir) / EXTRA)))

@@ -13,6 +13,7 @@ from tools import definitions, notebook
 from tools.site import twins
 
 README = notebook.ROOT / "README.md"
+HEADINGS = {"00_start_here": "0 · Start here"}  # in the contents: its own is the name of the course
 
 
 def page_of_notebook(book, stills, live):
@@ -81,7 +82,9 @@ def filled(text, live):
     table = re.search(r"(?ms)^\| notebook \| what you learn.*?\n\n", readme)[0]
     marks = {
         "pages": re.sub(r"\[(\w+)\]\(notebooks/(\w+\.ipynb)\)", lambda m: f"[{m[1].replace('_', ' ')}]({m[2]})", table),
-        "toctree": "\n".join(path.stem for path in notebook.books()),
+        "toctree": "\n".join(
+            f"{HEADINGS[p.stem]} <{p.stem}>" if p.stem in HEADINGS else p.stem for p in notebook.books()
+        ),
         "view": hero(live),
         **{
             name: re.search(rf"(?m)^!\[.*\]\(notebooks/pictures/{file}\)$", readme)[0].replace("(notebooks/", "(")

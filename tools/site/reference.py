@@ -21,12 +21,18 @@ def public():
 
 
 def signature(node):
-    """Return how a definition is called, as text."""
-    if isinstance(node, ast.FunctionDef):
-        return f"{node.name}({ast.unparse(node.args)})"
-    made = definitions.definitions(node.body).get("__init__")
-    arguments = ast.unparse(made.args).removeprefix("self").removeprefix(", ") if made else ""
-    return f"{node.name}({arguments})"
+    """Return how a definition is called, as text; a property by its name alone."""
+    if isinstance(node, ast.ClassDef):
+        made = definitions.definitions(node.body).get("__init__")
+        return f"{node.name}({arguments(made) if made else ''})"
+    if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
+        return node.name
+    return f"{node.name}({arguments(node)})"
+
+
+def arguments(node):
+    """Return the parameters of a function, without self, as text."""
+    return ast.unparse(node.args).removeprefix("self").removeprefix(", ")
 
 
 def prose(text):

@@ -62,16 +62,13 @@ def side_by_side(name):
     here = set(lines_of(first, name)[2].values())
     out = ['<div class="twins highlight">', *(f'<div class="head">course_lib/{t}/{name}</div>' for t in TRACKS)]
     for equal, left, right in hunks(name):
-        blocks = [
-            (left, code(first, name, left), TRACKS[first]),
-            (right, code(second, name, right, here), TRACKS[second]),
-        ]
-        for again, (numbers, text, track) in enumerate(blocks):
+        texts = code(first, name, left), code(second, name, right, here)
+        for track, numbers, text in zip(TRACKS, (left, right), texts):
             if equal:
-                out.append('<pre class="again" aria-hidden="true">' if again else "<pre>")
+                kind = 'class="again" aria-hidden="true"' if track == second else 'class="equal"'
             else:
-                out.append(f'<pre class="lit" data-track="{track}">' if numbers else '<pre class="none">')
-            out[-1] += f"{text}</pre>"
+                kind = f'class="lit {track}" data-track="{TRACKS[track]}"' if numbers else 'class="none"'
+            out.append(f"<pre {kind}>{text}</pre>")
     return "\n".join([*out, "</div>"])
 
 
