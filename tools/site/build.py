@@ -46,18 +46,22 @@ def run_sphinx(source=SOURCE, site=SITE):
     """Build the pages, every warning an error; return Sphinx's exit code."""
     shutil.rmtree(site, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-b", "html", "-d"]
-    command += [source.with_name("site-doctrees"), "-c", HERE, source, site]
+    command += [source.with_name(f"{source.name}-doctrees"), "-c", HERE, source, site]
     return subprocess.run(command, cwd=ROOT).returncode
 
 
 def trim(site=SITE):
-    """Remove what no page needs: the icons as a script of 1.5 MB (the font has them, too), and maps for debuggers."""
+    """Remove what no page needs, let a page without JavaScript be light, and name what opens a part of the contents.
+
+    That is the icons as a script of 1.5 MB (the font has them, too), maps for debuggers, and the theme's templates.
+    """
     script = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        if (less := script.sub("", text)) != text:
-            page.write_text(less, encoding="utf-8", newline="\n")
-    for path in {*site.rglob("*.map"), *site.rglob("fontawesome.js*")}:
+        less = re.sub(r'(<html[^>]* data-theme=)"auto"', r'\1"light"', script.sub("", text))
+        less = less.replace('<summary><span class="toctree', '<summary aria-label="Pages below"><span class="toctree')
+        page.write_text(less, encoding="utf-8", newline="\n")
+    for path in {path for name in ("*.map", "fontawesome.js*", "*-macros.html") for path in site.rglob(name)}:
         path.unlink()
 
 

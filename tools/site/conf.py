@@ -8,9 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tools.site.build import EXTRA  # noqa: E402 - after the path
+from tools.site.pages import buttons  # noqa: E402
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-REPOSITORY = SETTINGS["project"].get("urls", {}).get("Repository", "")  # no buttons before it is set
 
 project = html_title = "GPT, twice"
 author, copyright = "", ""
@@ -41,18 +41,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-if REPOSITORY:
-    html_theme_options |= {
-        "repository_url": REPOSITORY,
-        "repository_branch": "main",
-        "path_to_docs": "notebooks",
-        "use_repository_button": True,
-        "launch_buttons": {
-            "notebook_interface": "jupyterlab",
-            "binderhub_url": "https://mybinder.org",
-            "colab_url": "https://colab.research.google.com",
-        },
-    }
+html_theme_options |= buttons(SETTINGS["project"].get("urls", {}).get("Repository", ""))
 copybutton_selector = "div.highlight:not(.twins) > pre"
 copybutton_exclude = ".linenos, .gp, .go"
 

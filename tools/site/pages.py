@@ -107,4 +107,21 @@ def hero(live):
 
 def slug(words):
     """Return the anchor of a heading as JupyterLab makes it, so that links between notebooks lead there."""
-    return words.replace(" ", "-")
+    return words.replace(" ", "-").replace('"', "")
+
+
+def buttons(repository):
+    """Return the options of the theme that show a repository and lead to Binder and Colab; none without its address."""
+    if not repository:
+        return {}
+    return {
+        "repository_url": repository,
+        "repository_branch": "main",
+        "path_to_docs": "notebooks",
+        "use_repository_button": True,
+        "launch_buttons": {
+            "notebook_interface": "jupyterlab",
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+        },
+    }

@@ -1,6 +1,5 @@
 """Pages that show a file of the NumPy track beside its twin in raw PyTorch."""
 
-import ast
 import difflib
 from functools import cache
 
@@ -21,20 +20,18 @@ def names():
     return sorted((first & second) - {"__init__.py"})
 
 
+@cache
 def lines_of(track, name):
     """Return (the lines of a file, the same as HTML with the classes of Pygments, {line number: what it defines})."""
     text = (LIBRARY / track / name).read_text(encoding="utf-8")
     shown = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
     places = {}
-    for node in ast.parse(text).body:
-        if isinstance(node, definitions.DEFINITION):
-            places[node.lineno] = node.name
-            if isinstance(node, ast.ClassDef):
-                found = (sub for sub in node.body if isinstance(sub, definitions.DEFINITION))
-                places |= {sub.lineno: f"{node.name}.{sub.name}" for sub in found}
+    for place, node in definitions.defined_in(f"course_lib/{track}/{name}").items():
+        places[node.lineno] = place
     return text.splitlines(), shown, places
 
 
+@cache
 def hunks(name):
     """Return [(equal, lines of the first, lines of the second)]: ranges of line numbers from 0, in order."""
     first, second = (lines_of(track, name)[0] for track in TRACKS)
