@@ -4,6 +4,7 @@ import importlib
 import re
 
 import pytest
+import yaml
 
 from course_lib import numpy_track, torch_track
 from tools import definitions, notebook
@@ -74,3 +75,9 @@ def test_buttons_lead_to_binder_and_colab_once_the_repository_has_an_address():
     assert pages.buttons("") == {}
     shown = pages.buttons("https://github.com/someone/gpt-twice")
     assert shown["path_to_docs"] == "notebooks" and {"binderhub_url", "colab_url"} <= set(shown["launch_buttons"])
+
+
+def test_every_change_builds_the_site_and_only_main_publishes_it():
+    jobs = yaml.safe_load((notebook.ROOT / ".github/workflows/site.yml").read_text(encoding="utf-8"))["jobs"]
+    assert any("make site" in step.get("run", "") for step in jobs["build"]["steps"]) and "if" not in jobs["build"]
+    assert jobs["publish"]["if"] == "github.ref == 'refs/heads/main'" and jobs["publish"]["needs"] == "build"
