@@ -123,9 +123,9 @@ def contents():
     listed = "\n".join(name.removesuffix(".py") for name in names())
     return f"""# Twice: the two tracks side by side
 
-Every file of the NumPy track has a twin in raw PyTorch, with the same names in the same order. The tensor and its
-derivatives are where they differ. Above that, the models are the same text: what a GPT *is* does not depend on who
-differentiates it.
+Each of these files stands in the library twice, on NumPy and in raw PyTorch, with the same names in the same order. The
+tensor and the derivatives are where the two differ. Above them, the models are the same text: what a GPT *is* does not
+depend on who differentiates it.
 
 {chr(10).join(rows)}
 

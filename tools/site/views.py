@@ -122,7 +122,7 @@ def write_pages(target, quick=False):
     A notebook that needs tinyshakespeare keeps its still pictures where the text is not there.
     """
     jobs = {}
-    for path in notebook.books():
+    for path in sorted(notebook.books(), key=notebook.budget, reverse=True):  # the longest first
         book = notebook.read(path)
         ids = wanted(book, quick)
         if ids and any("shakespeare" in notebook.tags(c) for c in needed(book, ids)) and notebook.why_no_shakespeare():
