@@ -926,6 +926,35 @@ def _(copy):
     return named(TEACHING, "test_no_unmarked_copies")
 
 
+# ------------------------------------------------------------------ the web edition
+SITE = "tests/browser/test_site_in_browser.py"
+
+
+@sabotage("site: a twin page that leaves out what only one file has")
+def _(copy):
+    copy.replace("tools/site/twins.py", 'kind == "equal", range(a, b)', 'kind == "equal", range(a, b if d > c else a)')
+    return named("test_site", "test_twins_show_every_line")
+
+
+@sabotage("site: a view without a page")
+def _(copy):
+    copy.replace("tools/site/views.py", '"AttentionLab": recorded', '"AttentionLaboratory": recorded')
+    return named("test_site", "test_every_view")
+
+
+@sabotage("site: a script from another site")
+def _(copy):
+    where = '"site.js"'
+    copy.replace("tools/site/conf.py", where, f'{where}, "https://example.org/a.js"')
+    return [SITE, "-k", "test_links_to_other_sites"], "test_links_to_other_sites"
+
+
+@sabotage("site: a link that leads nowhere")
+def _(copy):
+    copy.replace("tools/site/pages.py", ".html#{taught.name}", ".html#{taught.name}s")
+    return [SITE, "-k", "test_every_link_inside"], "test_every_link_inside"
+
+
 # ------------------------------------------------------------------ the guards themselves
 @sabotage("guard: the sanitizer eats all numbers")
 def _(copy):

@@ -5,6 +5,7 @@
   python3 run.py test       run every test and every notebook
   python3 run.py check      run ruff and the fast tests only: about a minute
   python3 run.py notebooks  run every notebook again and save its outputs
+  python3 run.py site       build the web edition in build/site
   python3 run.py bench      print the time of each part beside its budget
   python3 run.py sabotage   break the course in many ways, and see that the tests notice
   python3 run.py setup      only set up: make .venv and install everything into it
@@ -36,6 +37,7 @@ from tools import working_copies
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 COPIES = "my_course"  # the learner's own copies of the notebooks; git does not look at it
+EXTRAS = ["", "site", "test"]  # each has all that those before it have
 STAMP = VENV / "course-setup.json"  # says whose .venv this is, and whether it is complete
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -97,11 +99,11 @@ def write_stamp(**state):
 
 
 def set_up(extra=""):
-    """Make .venv complete with the course and return its Python; extra "test" adds the test tools."""
+    """Make .venv complete with the course and return its Python; extra "site" adds Sphinx, "test" that and all else."""
     python, stamp, wanted = venv_python(VENV), read_stamp(), fingerprint()
     if stamp.get("done") == wanted and extra in stamp.get("extras", []) and works(python, ""):
         return python
-    extra = extra or max(stamp.get("extras", [""]))  # an update keeps the test tools
+    extra = max(extra, *stamp.get("extras", [""]))  # an update keeps the test tools
     start = time.monotonic()
     ours = stamp.get("ours", not VENV.exists())  # one that the user has made is used, and never deleted
     try:
@@ -109,7 +111,7 @@ def set_up(extra=""):
         write_stamp(ours=ours)  # without "done": not complete
         pip_install(python, f".[{extra}]" if extra else ".")
         configure_jupyter()
-        write_stamp(ours=ours, done=wanted, extras=["", extra])
+        write_stamp(ours=ours, done=wanted, extras=EXTRAS[: EXTRAS.index(extra) + 1])
     except OSError as error:
         raise Stop(explain_os_error(error)) from error
     say(f"Set up in {time.monotonic() - start:.0f} s.")
@@ -358,6 +360,11 @@ def notebooks(args):
     return call_python("tools/nb.py", "run", *args)
 
 
+def site(args):
+    """Build the web edition."""
+    return call([set_up("site"), "tools/site/build.py", *args], cwd=ROOT, env=course_environment(**THREADS))
+
+
 def bench(args):
     """Time the training steps, then the notebooks: the summary of their tests has the seconds of each."""
     return call_python("-m", "course_lib.experiments.bench.training", *args, threads={}) or call_python(
@@ -405,7 +412,7 @@ def clean_all(args):
 
 COMMANDS = {
     f.__name__.replace("_", "-"): f
-    for f in (lab, edit, test, check, notebooks, bench, sabotage, setup, clean, clean_all)
+    for f in (lab, edit, test, check, notebooks, site, bench, sabotage, setup, clean, clean_all)
 }
 
 

@@ -1,0 +1,1 @@
+"""The web edition: the executed notebooks as a static site (``make site``)."""
