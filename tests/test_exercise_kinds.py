@@ -394,8 +394,25 @@ def test_an_answer_that_checks_itself():
     assert "got a Verdict" in judge(find("03.1"), softmax).problem
 
 
+def test_in_a_job_that_ignores_stops_an_interrupt_is_the_answers_own():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert judge(find("03.1"), raising(KeyboardInterrupt())).state == NOT_YET
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def default_stop():
+    """The handler that Python installs: a job in the background has none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("caught", [False, True])
 @pytest.mark.parametrize("key", ["03.1", "07.3"])
+@pytest.mark.usefixtures("default_stop")
 def test_a_stop_by_the_learner_gets_through(key, caught):
     def function(*arguments):
         try:

@@ -85,6 +85,7 @@ class Guard:
 
     def __enter__(self):
         self.error, self.stopped, self.handler = None, False, None
+        self.deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # in a job in the background: no stop can come
         if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
             self.handler = signal.signal(signal.SIGINT, self._stop)
         return self
@@ -99,7 +100,7 @@ class Guard:
         if self.stopped and not isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt
         self.error = error
-        return not (self.stopped or (isinstance(error, KeyboardInterrupt) and not self.handler))
+        return not (self.stopped or (isinstance(error, KeyboardInterrupt) and not (self.handler or self.deaf)))
 
 
 class Calls:
