@@ -6,6 +6,8 @@ import io
 import re
 from pathlib import Path
 
+from tools import notebook
+
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
@@ -35,3 +37,14 @@ def test_the_table_of_the_data_is_true():
             assert (len(content), hashlib.sha256(content).hexdigest()) == (int(size.replace(",", "")), digest), name
     shipped = {path.name for path in data.glob("*.safetensors")} | {"hello.txt", "tinyshakespeare.txt"}
     assert {name for name, _, _ in rows} == shipped
+
+
+def test_a_page_promises_the_same_minutes_everywhere():
+    """At its own head, in the table of notebook 00 and in the README."""
+    readme = dict(re.findall(r"^\| \[(\w+)\]\(notebooks/.*\| (\d+) \|$", README, re.M))
+    books = {path.stem: notebook.read(path) for path in notebook.books()}
+    start = next(cell.source for cell in books["00_start_here"].cells if cell.id == "plan")
+    table = dict(re.findall(r"^\| \[.*?\]\((\w+)\.ipynb\).*\| (\d+) \|$", start, re.M))
+    table["00_start_here"] = re.search(r"^\| \*\*00.*\| (\d+) \|$", start, re.M)[1]
+    heads = {name: re.search(r"(\d+) minutes", book.cells[0].source)[1] for name, book in books.items()}
+    assert heads == table == readme
