@@ -11,6 +11,7 @@ from torch_answers import TORCH
 from wrong_answers import WRONG, WRONG_VALUES
 
 from course_lib import numpy_track
+from course_lib.common.positions import rotary_angles
 from course_lib.exercises import every, find
 from course_lib.exercises.exercise import NOT_ATTEMPTED, NOT_YET, RIGHT
 from course_lib.exercises.judge import judge
@@ -29,6 +30,7 @@ def ids(exercise):
 def made(exercise, text):
     """The learner's function, defined by this text as a notebook cell would."""
     namespace = {"np": np, "math": __import__("math"), "torch": torch, "F": numpy_track.functional, **PUBLIC}
+    namespace["rotary_angles"] = rotary_angles
     exec(compile(text, "a cell", "exec"), namespace)
     return namespace[exercise.name]
 

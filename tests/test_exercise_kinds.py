@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from test_exercise_answers import made
 
-from course_lib.exercises import check, every, find
+from course_lib.common.config import GPTConfig
+from course_lib.exercises import check, every, find, watch
 from course_lib.exercises.exercise import NOT_YET, RIGHT
 from course_lib.exercises.judge import judge
+from course_lib.numpy_track import GPT
 from course_lib.text import windows
 from tools import notebook
 
@@ -81,6 +83,62 @@ COSTS = """lambda loss, layers, heads: np.array(
     [[loss([(layer, head)]) - loss([]) for head in range(heads)] for layer in range(layers)]
 )"""
 
+ROTATE = """def rotate(x, start=0, theta=10000.0):
+    T, D = x.shape[-2:]
+    p = np.arange(start, start + T, dtype="float64")
+    angles = np.outer(p, 1 / theta ** (np.arange(0, D, 2) / D))
+    cos, sin = (np.tile(f(angles), 2).astype(x.dtype) for f in (np.cos, np.sin))
+    turned = np.concatenate([-x[..., D // 2 :], x[..., : D // 2]], axis=-1)
+    return x * cos + turned * sin"""
+LOOPS = """def rotate(x, start=0, theta=10000.0):
+    out, half = np.empty_like(x), x.shape[-1] // 2
+    for t in range(x.shape[-2]):
+        for i in range(half):
+            angle = (start + t) * theta ** (-i / half)
+            a, b = x[..., t, i], x[..., t, half + i]
+            out[..., t, i] = a * math.cos(angle) - b * math.sin(angle)
+            out[..., t, half + i] = a * math.sin(angle) + b * math.cos(angle)
+    return out"""
+COMPLEX = """def rotate(x, start=0, theta=10000.0):
+    h = x.shape[-1] // 2
+    z = x[..., :h] + 1j * x[..., h:]
+    z = z * np.exp(1j * np.outer(start + np.arange(x.shape[-2]), theta ** (-np.arange(h) / h)))
+    return np.concatenate([z.real, z.imag], axis=-1).astype(x.dtype)"""
+MATRICES = """def rotate(x, start=0, theta=10000.0):
+    D = x.shape[-1]
+    rows = []
+    for p, row in enumerate(np.moveaxis(x, -2, 0), start):
+        turn = np.eye(D)
+        for i in range(D // 2):
+            angle = p / theta ** (2 * i / D)
+            both = [i, i + D // 2]
+            turn[np.ix_(both, both)] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        rows.append(row @ turn.T)
+    return np.stack(rows, axis=-2).astype(x.dtype)"""
+SHARE = """def share(x, heads):
+    B, G, S, D = x.shape
+    group = heads // G
+    return np.broadcast_to(x[:, :, None], (B, G, group, S, D)).reshape(B, heads, S, D)"""
+BYTES = """def cache_bytes(layers, kv_heads, head_dim, length, bytes_each=2):
+    total = 0
+    for _ in range(layers):
+        total += 2 * kv_heads * head_dim * bytes_each * length
+    return total"""
+WINDOW = """def window_mask(size, window):
+    mask = np.zeros((size, size), bool)
+    for i in range(size):
+        mask[i, max(0, i - window + 1) : i + 1] = True
+    return mask"""
+PROJECT = """def project(self, x, position=0):
+    T, of = x.shape[1], self.config
+    q, k, v = self.query(x), self.key(x), self.value(x)
+    q, k, v = F.split_heads(q, self.heads), F.split_heads(k, self.kv_heads), F.split_heads(v, self.kv_heads)
+    angles = rotary_angles(position, T, of.head_size, of.rope_theta)
+    return F.rotary(self.query_norm(q), *angles), F.rotary(self.key_norm(k), *angles), v"""
+WORDS = """def words_of(text):
+    import re
+    return re.findall(r" ?[A-Za-z]+| ?[0-9]+| ?[^ A-Za-z0-9]+| +(?! )(?![^ ])| +(?= )", text)"""
+
 # exercise -> (right answers); each an expression, a definition, or the solution with pairs of texts replaced
 ACCEPTED = [
     ("01.1", ENCODE),
@@ -116,6 +174,69 @@ ACCEPTED = [
     ("14.6", "lambda model, s, i, p: model(s, i, s != p, i != p)"),
     ("13.1", "lambda maps: np.trace(maps, -1, 2, 3) / (maps.shape[2] - 1)"),
     ("15.4", "lambda theirs, shapes: {n: a.T if 'weight' in n else a for n, a in theirs.items()}"),
+    ("12.6", "lambda old, new: np.tri(new, old + new, old, dtype=bool)"),
+    ("12.6", "lambda old, new: np.hstack([np.ones((new, old), bool), np.tri(new, dtype=bool)])"),
+    ("15.6", WORDS),
+    ("16.1", ROTATE),
+    ("16.1", LOOPS),
+    ("16.1", ROTATE, "start + T", "T + start", 'dtype="float64"', "dtype=np.longdouble"),
+    ("16.1", ROTATE, "np.outer(p, 1 /", "p[:, None] * (1 /", "/ D))", "/ D))"),
+    ("16.1", COMPLEX),
+    ("16.1", MATRICES),
+    ("16.2", SHARE),
+    ("16.2", "lambda x, heads: x[:, np.arange(heads) // (heads // x.shape[1])]"),
+    ("16.2", "lambda x, heads: x.repeat(heads // x.shape[1], axis=-3)"),
+    ("16.2", "lambda x, heads: np.take(x, [h * x.shape[1] // heads for h in range(heads)], axis=1)"),
+    ("16.2", "lambda x, heads: np.concatenate([x[:, [g] * (heads // x.shape[1])] for g in range(x.shape[1])], axis=1)"),
+    ("16.2", "lambda x, heads: np.kron(x, np.ones((1, heads // x.shape[1], 1, 1), x.dtype))"),
+    ("16.3", BYTES),
+    ("16.3", "lambda l, h, d, t, b=2: math.prod((2, l, h, d, t, b))"),
+    ("16.3", "lambda l, h, d, t, b=2: np.int64(l * h) * d * t * b * 2"),
+    (
+        "16.3",
+        "lambda layers, kv_heads, head_dim, length, bytes_each=2: 2 * np.prod([layers, kv_heads, head_dim, length]"
+        " + [bytes_each])",
+    ),
+    ("16.3", "lambda l, h, d, t, b=2: (l * h * d * t + l * h * d * t) * b"),
+    ("16.3", BYTES, "range(layers)", "2 * list(range(layers))", "2 * kv_heads", "kv_heads"),
+    ("16.4", WINDOW),
+    ("16.4", "lambda size, window: np.tril(np.triu(np.ones((size, size), dtype=bool), 1 - window))"),
+    ("16.4", "lambda size, window: np.tri(size, dtype=bool) & ~np.tri(size, k=-window, dtype=bool)"),
+    ("16.4", "lambda size, window: np.tri(size, dtype=bool) ^ np.tri(size, k=-window, dtype=bool)"),
+    ("16.4", "lambda size, window: np.array([[0 <= i - j < window for j in range(size)] for i in range(size)])"),
+    (
+        "16.4",
+        "lambda size, window: F.causal_mask(size) & (np.subtract.outer(np.arange(size), np.arange(size)) < window)",
+    ),
+    ("16.5", PROJECT),
+    (
+        "16.5",
+        PROJECT,
+        "(position, T,",
+        "(0, position + T,",
+        "    return",
+        "    angles = [a[-T:] for a in angles]\n    return",
+    ),
+    (
+        "16.5",
+        PROJECT,
+        "of.rope_theta)",
+        "of.rope_theta, of.rope_scaling)",
+        "T, of = x.shape[1]",
+        "B, T, C = x.shape\n    of",
+        "of, self.config",
+        "of = self.config",
+    ),
+    (
+        "16.5",
+        PROJECT,
+        "(position, T,",
+        "(0, of.context_length,",
+        "    return",
+        "    angles = [a[position : position + T] for a in angles]\n    return",
+    ),
+    ("16.5", PROJECT, "    return F.rotary(", "    return (F.rotary(", "*angles), v", "*angles), v)"),
+    ("16.5", "lambda self, x, position=0: type(self).project(self, x, position)"),
 ]
 
 # exercise, words of the likely mistake ("" where none must be named), or "happened: " and words; then as above
@@ -267,6 +388,61 @@ REFUSED = [
         "lambda theirs, shapes: {n: a.T if a.ndim == 2 and (a.shape != shapes[n] or a.shape[0] =="
         " a.shape[1]) else a for n, a in theirs.items()}",
     ),
+    ("12.6", "", "lambda old, new: np.tri(new, old + new, old - (old > 50), dtype=bool)"),
+    ("12.6", "only the new ones", "lambda old, new: np.tri(old + new, dtype=bool)"),
+    ("15.6", "", WORDS, " ?[0-9]+", "[0-9]+"),
+    ("15.6", "is one word", WORDS, "[^ A-Za-z0-9]+", "[^ A-Za-z0-9]"),
+    ("16.1", "goes the wrong way", ROTATE, "x * cos + turned", "x * cos - turned"),
+    (
+        "16.1",
+        "angles are too coarse",
+        ROTATE,
+        'dtype="float64"',
+        "dtype=x.dtype",
+        "np.arange(0, D, 2)",
+        "np.arange(0, D, 2, dtype=x.dtype)",
+    ),
+    ("16.1", "happened: is float64", ROTATE, ".astype(x.dtype)", ""),
+    ("16.1", "", ROTATE, "np.arange(0, D, 2)", "np.arange(D // 2)[::-1] * 2"),
+    ("16.1", "", LOOPS, "out[..., t, half + i] = a", "a = out[..., t, i]\n            out[..., t, half + i] = a"),
+    ("16.1", "`start` is not used", LOOPS, "(start + t)", "t"),
+    (
+        "16.1",
+        "happened: It calls",
+        "lambda x, s=0, t=1e4: (lambda T: F.rotary(Tensor(x), *T).data)(rotary_angles(s, x.shape[-2], x.shape[-1], t))",
+    ),
+    ("16.2", "0 1 0 1", "lambda x, heads: x[:, np.arange(heads) % x.shape[1]]"),
+    ("16.2", "", SHARE, "x[:, :, None]", "x[:, ::-1, None]"),
+    ("16.2", "happened: has shape", SHARE, ".reshape(B, heads, S, D)", ""),
+    ("16.2", "0 1 0 1", SHARE, "x[:, :, None], (B, G, group, S, D)", "x[:, None], (B, group, G, S, D)"),
+    ("16.2", "happened: is float64", "lambda x, heads: np.kron(x, np.ones((1, heads // x.shape[1], 1, 1)))"),
+    ("16.2", "", "lambda x, heads: np.repeat(x.mean(1, keepdims=True), heads, 1)"),
+    ("16.3", "keys *and* values", BYTES, "2 * kv_heads", "kv_heads"),
+    ("16.3", "happened: expected a whole number", BYTES, "return total", "return total / 1"),
+    ("16.3", "", BYTES, "return total", "return total + 8"),
+    ("16.3", "", "lambda l, h, d, t, b=2: (l + h + d + t) * b"),
+    ("16.3", "happened: expected a number", BYTES, "return total", "return str(total)"),
+    ("16.3", "", BYTES, "return total", "return total // 1000 * 1000"),
+    ("16.4", "one key too few", WINDOW, "i - window + 1", "i - window + 2"),
+    ("16.4", "one key too many", WINDOW, "i - window + 1", "i - window"),
+    ("16.4", "", WINDOW, "max(0, i - window + 1)", "i - window + 1"),
+    ("16.4", "rows and columns are swapped", WINDOW, "return mask", "return mask.T"),
+    ("16.4", "0 and 1 are numbers", WINDOW, "bool)", "int)"),
+    ("16.4", "", "lambda size, window: np.tri(size, dtype=bool) & ~np.tri(size, k=-min(window, 29), dtype=bool)"),
+    ("16.5", "counts twice", PROJECT, "(position, T,", "(2 * position, T,"),
+    ("16.5", "begin at position 0", PROJECT, "(position, T,", "(0, T,"),
+    ("16.5", "one too high", PROJECT, "(position, T,", "(position + 1, T,"),
+    ("16.5", "", PROJECT, "of.head_size", "8", "of.rope_theta", "10000.0"),
+    ("16.5", "QK-norm is missing", PROJECT, "self.query_norm(q)", "q", "self.key_norm(k)", "k"),
+    (
+        "16.5",
+        "has no history",
+        PROJECT,
+        "F.rotary(self.query_norm(q), *angles)",
+        "Tensor(F.rotary(self.query_norm(q), *angles).data)",
+    ),
+    ("16.5", "", PROJECT, "    angles =", "    position = min(position, 5)\n    angles ="),
+    ("16.5", "happened: got a Tensor", PROJECT, "    return", "    return x\n    return"),
 ]
 
 
@@ -312,6 +488,9 @@ def test_wrong_answers_of_other_kinds(row):
         ("06.4", [64, 196608], "reads all 768 numbers"),
         ("07.5", [[False], [True], [True]], ""),
         ("12.5", [75.5, 18874368], "are swapped"),
+        ("16.6", [3, 4, 7, 9], "a text of 64"),
+        ("16.6", [3, 4, 7, 8, 9], ""),
+        ("16.6", "3478", ""),
     ],
 )
 def test_a_guess_is_not_told_a_reason(key, value, words):
@@ -326,6 +505,34 @@ def test_the_next_window_is_not_the_next_number(capsys):
     exec(shifted, {"np": np, "check": check, "windows": windows})
     said = capsys.readouterr().out
     assert "x: right!" in said and "y: not yet" in said
+
+
+def test_what_works_past_the_training_length():
+    """Exercise 16.6, done: a model for 8 positions meets a ninth token."""
+    ids = np.arange(9)[None] % 5
+
+    def longer(positions):
+        GPT(GPTConfig(5, 16, positions=positions)).load_state_dict(models[positions].state_dict())
+
+    def step_by_step(model):
+        cache = model.new_cache()
+        with model.evaluating():
+            for t in range(9):
+                model(ids[:, t : t + 1], cache=cache)
+
+    models = {positions: GPT(GPTConfig(5, 8, positions=positions)) for positions in (True, "rotary", False)}
+    tries = (
+        lambda: models[True](ids),
+        lambda: longer(True),
+        lambda: longer("rotary"),
+        lambda: longer(False),
+        lambda: step_by_step(GPT(GPTConfig(5, 8, window=2))),
+        lambda: step_by_step(models["rotary"]),
+        lambda: step_by_step(GPT(GPTConfig(5, 8, positions="rotary", window=2))),
+        lambda: models[True](ids[:, -8:]),
+    )
+    works = [n for n, attempt in enumerate(tries, 1) if watch.call(attempt, ()).error is None]
+    assert works == find("16.6").value
 
 
 def test_questions_take_what_the_page_gives_and_say_nearly():

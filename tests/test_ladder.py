@@ -13,6 +13,7 @@ from track_tools import assert_same, both_tracks
 from course_lib.experiments import ladder as ladders
 from course_lib.experiments.ladder import (
     ALL,
+    OTHER_SEEDS,
     PICTURES,
     RUNGS,
     TODAY,
@@ -101,8 +102,21 @@ def test_the_stored_figures_are_those_of_these_rungs():
         # the vocabulary of tinyshakespeare has 65 characters
         text = "".join(map(chr, range(65))) * 20
         assert r["parameters"] == Ladder(text).model(r["rung"]).num_parameters()
+    assert [(r["rung"], r["seed"]) for r in STORED["other_seeds"]] == [
+        (key, seed) for seed in OTHER_SEEDS for key in ("full", *TODAY)
+    ]
     assert STORED["alt"] == in_words(rungs)
     assert (PICTURES / "ladder.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_todays_rungs_gain_holds_for_every_seed():
+    """The pages say which of them buy something: rotary positions, QK-norm, SwiGLU and the sharing of heads."""
+    runs = [{r["rung"]: r["loss"] for r in (STORED["rungs"][-1], *STORED["today"])}]
+    runs += [{r["rung"]: r["loss"] for r in STORED["other_seeds"] if r["seed"] == seed} for seed in OTHER_SEEDS]
+    keys = ["full", *TODAY]
+    gains = {key: [run[before] - run[key] for run in runs] for before, key in zip(keys, keys[1:])}
+    assert [key for key, gained in gains.items() if min(gained) > 0.005] == ["rotary", "qk_norm", "swiglu", "grouped"]
+    assert all(run["full"] - run["no bias"] > 0.11 for run in runs)
 
 
 def test_each_honest_rung_is_lower_than_the_one_before():
@@ -146,6 +160,6 @@ def test_files_are_written_only_for_the_whole_ladder(tmp_path, monkeypatch, caps
     for words in ([], ["--rungs", "bigram,causal"], ["--steps", "5"]):
         monkeypatch.setattr("sys.argv", ["ladder", *words])
         ladders.main()
-    assert seen == [list(ALL)]
+    assert seen == [[*ALL, *2 * ("full", *TODAY)]]
     told = capsys.readouterr().out
     assert told.isascii() and "cheats" in told and "0.100" in told

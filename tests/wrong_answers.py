@@ -182,6 +182,32 @@ WRONG = {
             "happened: expected a NumPy array",
         ),
     ],
+    "15.6": [
+        ("", "def words_of(text):\n    return text.split()", "str.split drops the spaces"),
+        ("    cuts = sorted(cuts)\n", "    return text\n", "happened: got a str"),
+    ],
+    "16.1": [
+        ("np.arange(half)", "np.arange(half, dtype=x.dtype)", "angles are too coarse"),
+        ("[:, None] * frequencies", "[:, None].astype(x.dtype) * frequencies.astype(x.dtype)", "angles are too coarse"),
+        (".astype(x.dtype), np.sin(angles).astype(x.dtype)", ", np.sin(angles)", "happened: is float64"),
+        ("    a, b", "    x *= 1.5\n    a, b", "make a new one"),
+    ],
+    "16.2": [("return ", "", "`return` is missing")],
+    "16.3": [("return 2 * layers", "return 2.0 * layers", "happened: expected a whole number")],
+    "16.5": [
+        ("return q, k, v", "q, k, v", "`return` is missing"),
+        ("return q, k, v", "return q, k", "happened: got 2 results"),
+        ("return q, k, v", "return q, k, self.value(x)", "happened: the value has shape"),
+        ("return q, k, v", "return q, k, v.data", "stay with Tensors"),
+        ("return q, k, v", "return q, Tensor(k.data), v", "happened: the gradient"),
+        ("return q, k, v", "return q, k, 2 * v", "happened: with a cache the logits are those without"),
+        ("    q, k = F", "    x.data[:] = 0\n    q, k = F", "happened: in place: x"),
+        (
+            "    T, of",
+            "    self.calls = getattr(self, 'calls', 0) + 1\n    x = x * (self.calls < 20)\n    T, of",
+            "left over",
+        ),
+    ],
 }
 
 # question -> (answer, words of the likely mistake), for those that a predicate recognises
@@ -249,5 +275,15 @@ WRONG_VALUES = {
         ([1, 2, 6, 8], "residual stream"),
         ([1, 2, 4, 8], "LayerNorm takes means"),
         ([1, 2, 4, 6], "the loss is a mean"),
+    ],
+    "16.6": [
+        ([8, 7, 4, 3], "smallest should come first"),
+        ([1, 3, 4, 7, 8], "row 64 of the table"),
+        ([2, 3, 4, 7, 8], "does not fit into a model"),
+        ([3, 4, 5, 7, 8], "still needs its row"),
+        ([3, 4, 6, 7, 8], "a full cache can drop nothing"),
+        ([7, 8], "which shapes have the context length"),
+        ([3, 4, 8], "may drop the others"),
+        ([3, 4, 7], "a text of 64"),
     ],
 }

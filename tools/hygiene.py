@@ -34,7 +34,7 @@ CELLS = (30, 70)
 CODE_LINES = 25
 PROSE_LINES = 14  # lines of 120 characters in one text cell; tables, listings and folded answers do not count
 FIRST_RESULT = 5  # cells
-SIGNS = set("“”→←↑↓↵␠×·√≈≠≤≥±−–—…²³ᵀ∞Σ∂∇αβγδεθλμπστφ█░✓✗✅❌⬜")  # allowed in compared text besides ASCII
+SIGNS = set("“”→←↑↓↵␠␣×·√≈≠≤≥±−–—…²³ᵀ∞Σ∂∇αβγδεθλμπστφ█░✓✗✅❌⬜")  # allowed in compared text besides ASCII
 
 FORBIDDEN = {  # in the source of a code cell
     r"clear_output": "nbval does not know clear_output; use handle = display(..., display_id=True), handle.update(...)",

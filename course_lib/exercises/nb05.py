@@ -122,7 +122,7 @@ def _mask_broken(self, x):
             "<= position[:, None]",
             "<= position[:, None] + 1",
         ),
-        Mistake("nobody sees itself, and the first position has nothing left: look at the diagonal, too", "<=", "<"),
+        Mistake("no position sees itself, and the first has nothing left: look at the diagonal, too", "<=", "<"),
         Mistake(
             "the mask comes after softmax: the future has been counted in the sum by then",
             "context, self.weights = F.attention(q, k, v, allow)",

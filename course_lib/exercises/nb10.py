@@ -228,7 +228,7 @@ def _right_words(loss, tokens, characters):
 
 @exercise(
     "10.5",
-    "Perplexity, and bits per character",
+    "Perplexity and bits per character",
     minutes=8,
     difficulty="middle",
     hints=(

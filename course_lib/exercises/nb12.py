@@ -7,6 +7,7 @@ import numpy as np
 from ..inference.sampling import next_probabilities
 from ..numpy_track import Tensor
 from ..numpy_track import attention as library_attention
+from ..numpy_track import functional as F
 from .exercise import ATTENTION, SOFTMAX, Mistake, arrays, drawn, exercise, question
 
 
@@ -300,3 +301,51 @@ cache_size = question(
         Mistake("the two are swapped: the numbers come first", value=[75.5, _NUMBERS]),
     ),
 )
+
+
+_SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
+
+
+@exercise(
+    "12.6",
+    "The mask of several new tokens",
+    minutes=8,
+    difficulty="middle",
+    hints=(
+        "Write it down for old = 2 and new = 2: the first new token sees three keys, the second all four.",
+        "Query i is at position old + i of the text, key j at position j.",
+        "The mask is the last `new` rows of the causal mask for old + new positions.",
+    ),
+    next_thought="With one new token the mask has one row. What is in it, and does such a step need a mask?",
+    cases=lambda: [(2, 2), (0, 3), (3, 1), (1, 4), (0, 1), (100, 20)],
+    more=lambda rng: [(int(old), int(new)) for old, new in rng.integers((0, 1), (30, 20), (5, 2))],
+    right=lambda old, new: F.causal_mask(old + new)[old:],
+    mistakes=(
+        Mistake(
+            "the new tokens come after the old ones: query i is at position old + i, and sees all old keys",
+            "<= old + np.arange(new)",
+            "<= np.arange(new)",
+        ),
+        Mistake(
+            "the keys of the cache have no columns: there are old + new of them",
+            _SEES,
+            "np.tri(new, dtype=bool)",
+        ),
+        Mistake(
+            "the old tokens ask no more: only the new ones have a row",
+            _SEES,
+            "np.tri(old + new, dtype=bool)",
+        ),
+        Mistake(
+            "new tokens see the future: each is before those that follow it", _SEES, "np.ones((new, old + new), bool)"
+        ),
+        Mistake("a new token does not see itself: its own key counts, too", "<= old", "< old"),
+        Mistake("the first new token sees the second: off by one", "<= old", "<= 1 + old"),
+        Mistake("rows and columns are swapped: rows are queries", _SEES, f"({_SEES}).T"),
+        Mistake("True and False are swapped: True means “may look”", "<= old", "> old"),
+        Mistake("0 and 1 are numbers: the mask is boolean, as comparisons are", _SEES, f"({_SEES}) * 1"),
+    ),
+)
+def new_rows(old, new):
+    """Return True where new query i sees key j of the cache or of the new: booleans (new, old + new)."""
+    return np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]

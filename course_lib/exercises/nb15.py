@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from ..inference.gpt2 import gpt2_config, gpt2_shapes
+from ..text.byte_level import split_words
 from . import compare, mending, watch, words
 from .exercise import Mistake, arrays, drawn, exercise, question
 
@@ -325,3 +326,91 @@ stays_in_float32 = question(
         Mistake("the loss is a mean over many tokens: it stays in float32", when=lambda got, want, case: 8 not in got),
     ),
 )
+
+
+def _drawn_texts(rng):
+    """Return texts of runs of letters, digits, other signs and spaces, in any order."""
+    runs = ("a", "Bc", "the", "7", "2024", ".", "?!", "-", "_", "(", " ", " ", " ", "  ", "   ")
+    return [("".join(rng.choice(runs, n)),) for n in (2, 4, 8, 16, 32)]
+
+
+_CUTS = 'i - 1 if text[i - 1] == " " else i'
+
+
+@exercise(
+    "15.6",
+    "Cut before you merge",
+    minutes=15,
+    difficulty="harder",
+    hints=(
+        "First give each character its kind. A new word begins where the kind changes.",
+        "Between a space and what follows, the cut is one place further left: the last space goes with the word.",
+        "Collect the places in a set with 0 and len(text), so that none is there twice; sort it, and slice the text"
+        " between neighbours.",
+    ),
+    next_thought="Merges never cross a cut. What does that save for “dog.”, “dog!” and “dog,”?",
+    cases=lambda: [
+        ("Hello world",),
+        ("in 2024, at last",),
+        ("a  b   c",),
+        ("x = y+1;",),
+        ("  two before, two behind  ",),
+        ("abc123...",),
+        (" ",),
+        ("",),
+    ],
+    more=_drawn_texts,
+    right=split_words,
+    forbids=("split_words", "BytePairTokenizer"),
+    mistakes=(
+        Mistake(
+            "spaces are words of their own here: the last space of a run goes with the word after it",
+            _CUTS,
+            "i",
+        ),
+        Mistake(
+            "a word takes at most one space along: the spaces before that one are a word of their own",
+            _CUTS,
+            'len(text[:i].rstrip(" ")) if text[i - 1] == " " else i',
+        ),
+        Mistake(
+            "the space goes with the word before it: it belongs to the one after it",
+            _CUTS,
+            'i + 1 if text[i] == " " else i',
+        ),
+        Mistake(
+            "the spaces are lost: all words together are the text again",
+            "return [text[a:b] for a, b in zip(cuts, cuts[1:])]",
+            "return [text[a:b].strip() for a, b in zip(cuts, cuts[1:]) if text[a:b].strip()]",
+        ),
+        Mistake(
+            "the text is cut at spaces only: letters, digits and other signs part, too",
+            'letter" if c.isalpha() else "digit" if c.isdigit() else "space"',
+            'space"',
+        ),
+        Mistake("letters and digits part, too", "c.isalpha()", "c.isalnum()"),
+        Mistake(
+            "other signs stay together as letters do: “...” is one word",
+            "kinds[i] != kinds[i - 1]",
+            "kinds[i] != kinds[i - 1] or kinds[i] == 'other'",
+        ),
+        Mistake(
+            "digits stay together as letters do: “2024” is one word",
+            "kinds[i] != kinds[i - 1]",
+            "kinds[i] != kinds[i - 1] or kinds[i] == 'digit'",
+        ),
+        Mistake(
+            "str.split drops the spaces: all words together are the text again",
+            when=lambda got, want, case: got == case[0].split(),
+        ),
+    ),
+)
+def words_of(text):
+    """Cut ASCII text, without apostrophes, as GPT-2 does: -> list of words, together the text again."""
+    kinds = ["letter" if c.isalpha() else "digit" if c.isdigit() else "space" if c == " " else "other" for c in text]
+    cuts = {0, len(text)}
+    for i in range(1, len(text)):
+        if kinds[i] != kinds[i - 1]:
+            cuts.add(i - 1 if text[i - 1] == " " else i)  # the last space goes with the word after it
+    cuts = sorted(cuts)
+    return [text[a:b] for a, b in zip(cuts, cuts[1:])]

@@ -5,7 +5,8 @@
 
 All rungs are trained alike; a rung's figure is the loss over the whole validation part (windows side by side, every
 position counted). What an idea gains depends on what is there already, so the last rung is also trained without each.
-The same again for what changed from GPT-2 to today: six rungs above the last, and the highest without each.
+The same again for what changed from GPT-2 to today: six rungs above the last, the highest without each, and the six
+rungs with other seeds.
 """
 
 import argparse
@@ -89,6 +90,10 @@ TODAY_WITHOUT = {
     for name, change in _BACK.items()
 }
 ALL = RUNGS | WITHOUT | TODAY | TODAY_WITHOUT
+OTHER_SEEDS = (
+    1,
+    2,
+)  # the rungs of today again, from other weights and batches: how far a second decimal can be trusted
 
 
 @dataclass(frozen=True)
@@ -142,13 +147,28 @@ def measured(ladder, key, track="numpy", **options):
     }  # fmt: skip
 
 
+def stored_loss(key):
+    """Return the loss of a rung as the stored ladder has it: NumPy track, tinyshakespeare, seed 0."""
+    stored = json.loads((PICTURES / "ladder.json").read_text(encoding="utf-8"))
+    return next(rung["loss"] for part in ("rungs", "today") for rung in stored[part] if rung["rung"] == key)
+
+
 def in_words(rungs):
     """Return the ladder as one sentence, the alt text of its picture."""
     parts = [f"{r['name'].removeprefix('+ ')} {r['loss']:.2f}{' (it cheats)' if r['cheats'] else ''}" for r in rungs]
     return f"Loss ladder, validation loss in nats per character: {'; '.join(parts)}."
 
 
-def write(rungs, without, today, today_without, folder=PICTURES):
+def other_seeds(ladder, track="numpy"):
+    """Climb the last rung and those of today with the other seeds: a list of {"rung", "seed", "loss"}."""
+    return [
+        {"rung": key, "seed": seed, "loss": measured(replace(ladder, seed=seed), key, track)["loss"]}
+        for seed in OTHER_SEEDS
+        for key in ("full", *TODAY)
+    ]
+
+
+def write(rungs, without, today, today_without, seeds, folder=PICTURES):
     """Write the picture ladder.png and the figures ladder.json, with the alt text for readers who cannot see it."""
     from ..views.ladder import ladder_picture  # here, because matplotlib is slow to import and training needs none
 
@@ -156,7 +176,7 @@ def write(rungs, without, today, today_without, folder=PICTURES):
     alt = in_words(rungs)
     (folder / "ladder.png").write_bytes(ladder_picture(rungs, alt).png)
     figures = {"alt": alt, "rungs": rungs, "without": without, "today": today, "today_without": today_without}
-    text = json.dumps(figures, indent=1)
+    text = json.dumps(figures | {"other_seeds": seeds}, indent=1)
     (folder / "ladder.json").write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
@@ -190,7 +210,8 @@ def main():
         )
         before = before if rung["cheats"] or key in WITHOUT | TODAY_WITHOUT else rung["loss"]
     if whole:
-        write(*([rung for rung in rungs if rung["rung"] in part] for part in (RUNGS, WITHOUT, TODAY, TODAY_WITHOUT)))
+        parts = ([rung for rung in rungs if rung["rung"] in part] for part in (RUNGS, WITHOUT, TODAY, TODAY_WITHOUT))
+        write(*parts, other_seeds(ladder, options.track))
         print(f"written: {PICTURES / 'ladder.png'} and ladder.json")
 
 

@@ -11,11 +11,13 @@ FOLDER = ROOT / "notebooks" / "pictures"
 def drawings():
     """Return {file name: Drawing}; a test compares the stored files with these."""
     from course_lib.common.config import GPTConfig
+    from course_lib.experiments.ladder import ALL
     from course_lib.experiments.numbers import NUMBERS_RECIPE
     from course_lib.training import load_checkpoint
-    from course_lib.views import draw_encoder_decoder, draw_gpt
+    from course_lib.views import draw_encoder_decoder, draw_gpt, sketches
 
     gpt = GPTConfig(17)  # of notebook 09
+    old, today = (GPTConfig(65, 32, 64, **ALL[key].changes) for key in ("full", "no bias"))  # of notebook 16
     return {
         "gpt.svg": draw_gpt(load_checkpoint("shakespeare-gpt").model.config),
         "first-gpt.svg": draw_gpt(GPTConfig(65, 32, 64, layers=2, norm=None, residual=False)),
@@ -23,6 +25,11 @@ def drawings():
         "gpt-norm.svg": draw_gpt(gpt, lit=("norm", "residual")),
         "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
         "gpt-counts.svg": draw_gpt(gpt, counts=True),
+        "blocks.svg": sketches.draw_blocks(old, today),
+        "rotary.svg": sketches.draw_rotary(),
+        "swiglu.svg": sketches.draw_swiglu(),
+        "groups.svg": sketches.draw_groups(),
+        "window.svg": sketches.draw_window(),
         "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
     }
 
