@@ -22,6 +22,7 @@ from course_lib.experiments.ladder import (
     Ladder,
     in_words,
     measured,
+    stored_loss,
 )
 from course_lib.text import CharTokenizer, load_corpus
 from course_lib.training.evaluation import token_losses
@@ -84,6 +85,14 @@ def test_one_change_a_rung_of_today():
     keys, wanted = ["full", *TODAY], ["positions", "qk_norm", "norm_layer", "activation", "kv_heads", "bias"]
     assert [changed(one, other) for one, other in zip(keys, keys[1:])] == [[name] for name in wanted]
     assert [changed(keys[-1], key) for key in TODAY_WITHOUT] == [[name] for name in wanted]
+
+
+def test_a_rung_writes_and_the_stored_losses_are_found():
+    ladder = Ladder(TEXT)
+    written = ladder.sample(ladder.model("causal"), length=40)
+    assert len(written) == 40 and set(written) <= set(TEXT) and written == ladder.sample(ladder.model("causal"), 40)
+    assert stored_loss("causal") == STORED["rungs"][3]["loss"]
+    assert stored_loss("rotary") == STORED["today"][0]["loss"]
 
 
 # ------------------------------------------------------------------ what is stored

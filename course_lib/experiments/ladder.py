@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .. import get_track
 from ..common.config import GPTConfig
+from ..inference import generate
 from ..text import Batches, CharTokenizer, load_corpus, split_by_position, windows
 from ..training import WarmupCosine, evaluate, train
 
@@ -134,6 +135,11 @@ class Ladder:
         history = train(model, optimizer, batches, self.steps, schedule=schedule, clip=1.0, **options)
         loss = evaluate(model, *windows(validation_ids, self.context_length, stride=self.context_length))
         return model, history, loss
+
+    def sample(self, model, length=150, seed=0):
+        """Return ``length`` characters that a trained rung writes after the end of a line, at temperature 0.8."""
+        tokenizer = CharTokenizer.from_text(self.text)
+        return generate(model, tokenizer, "\n", length, temperature=0.8, seed=seed)[1:]
 
 
 def measured(ladder, key, track="numpy", **options):
