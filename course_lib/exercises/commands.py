@@ -8,6 +8,7 @@ from .show import folded_page, note_page, show, table_page, verdict_page
 
 _NOT_GIVEN = object()
 TRACKS = ("array", "numpy", "torch")
+SIGNS = {store.DONE: "✓", store.TRIED: "✗"}
 _steps = {}  # id -> how many hints this kernel has shown
 
 
@@ -93,11 +94,16 @@ def solution(id):
 
 
 def progress():
-    """Show a table of all exercises: which are done in this folder, which were tried."""
+    """Show a map of all exercises, a line per notebook: what is done in this folder, what was tried, what is next."""
     states, problem = store.load()
     _tell(problem)
-    exercises = every()
-    rows = [(e.id, e.title, e.minutes, e.difficulty, states.get(e.id, "-")) for e in exercises]
+    exercises, rows = every(), []
+    for number in sorted({e.id[:2] for e in exercises}):
+        mine = [e for e in exercises if e.id.startswith(number)]
+        left = [e for e in mine if states.get(e.id) != store.DONE]
+        signs = " ".join(SIGNS.get(states.get(e.id), "·") for e in mine)
+        following = f"{left[0].id} {left[0].title} ({left[0].minutes} minutes)" if left else "all done"
+        rows.append((number, signs, f"{len(mine) - len(left)} of {len(mine)}", following))
     done = sum(states.get(e.id) == store.DONE for e in exercises)
-    caption = f"{done} of {len(exercises)} exercises done in this folder"
-    show(table_page(caption, ("exercise", "title", "minutes", "difficulty", "state"), rows))
+    caption = f"{done} of {len(exercises)} exercises done in this folder (✓ done, ✗ tried, · not yet)"
+    show(table_page(caption, ("notebook", "exercises", "done", "next"), rows))

@@ -68,7 +68,8 @@ def recorded(lab):
     return found
 
 
-PAGES = {"AttentionView": one, "AttentionLab": recorded}  # by the class of the view, with which its repr begins
+# by the class of the view, with which its repr begins
+PAGES = {"AttentionView": one, "AttentionLab": recorded, "ModelView": one}
 
 
 def wanted(book, quick=False):
