@@ -161,7 +161,8 @@ def _right_step(parameters, grads, lr):
     ),
     next_thought="What does this step do to a number whose gradient is 0? And what would AdamW with decay do to it?",
     more=lambda rng: [
-        (list(six[:3]), list(six[3:]), float(rng.uniform(0, 2))) for six in draws("nm m ...k nm m ...k", scales=(1, 30))(rng)
+        (list(six[:3]), list(six[3:]), float(rng.uniform(0, 2)))
+        for six in draws("nm m ...k nm m ...k", scales=(1, 30))(rng)
     ],
     right=_right_step,
     forbids=("*sgd*", "*adam*", "step"),
