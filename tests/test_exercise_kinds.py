@@ -264,6 +264,7 @@ REFUSED = [
     ),
     ("11.4", "only matrices decay", OPTIMIZER, "pair[1].ndim > 1", "'norm' not in pair[0]"),
     ("11.4", "only matrices decay", OPTIMIZER, "pair[1].ndim > 1", "pair[1].ndim > 1 or 'blocks.1' in pair[0]"),
+    ("11.4", "should still decay", OPTIMIZER, "pair[1].ndim > 1", "pair[1].numel() > 128"),
     ("11.4", "at the rate", OPTIMIZER, "], lr", "], min(lr, 0.1)"),
     (
         "11.4",

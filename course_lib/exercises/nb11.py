@@ -258,7 +258,7 @@ def _after_steps(function, lr, size):
     x, y = mending.small_data()
     states = []
     for make in (function, _right_optimizer):
-        model = mending.moved(mending.small_model(layers=2))
+        model = mending.moved(mending.small_model(layers=2, width=8))  # matrices smaller than usual
         before = model.state_dict()
         optimizer, made = make(model, lr), model.state_dict()
         for _ in range(5):
