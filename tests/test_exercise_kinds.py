@@ -138,6 +138,36 @@ PROJECT = """def project(self, x, position=0):
 WORDS = """def words_of(text):
     import re
     return re.findall(r" ?[A-Za-z]+| ?[0-9]+| ?[^ A-Za-z0-9]+| +(?! )(?![^ ])| +(?= )", text)"""
+NORM = """def norm_forward(self, x):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return centred / (variance + self.eps).sqrt() * self.weight + self.bias"""
+MLP = """def mlp(x, W_in, b_in, W_out, b_out):
+    C = x.shape[-1]
+    inner = np.empty((*x.shape[:-1], 4 * C), x.dtype)
+    inner[...] = x @ W_in + b_in
+    return np.clip(inner, 0, np.inf) @ W_out + b_out"""
+COUNT = "lambda V, T, C, L: C * (2 * V + T + 2 + L * (12 * C + 9)) + V"
+ADAMW = """def adamw_step(p, grad, m, v, step, lr, decay):
+    m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+    top, low = m / (1 - 0.9**step), np.sqrt(v / (1 - 0.999**step)) + 1e-8
+    return p * (1 - lr * decay) - lr * top / low, m, v"""
+OPTIMIZER = """def make_optimizer(model, lr):
+    decays = lambda pair: pair[1].ndim > 1
+    pairs = sorted(model.named_parameters(), key=lambda pair: not decays(pair))
+    optimizer = AdamW([p for _, p in pairs], lr, weight_decay=0.1, decay_all=True)
+    optimizer.decayed = sum(p.numel() for p in [pair[1] for pair in pairs if decays(pair)])
+    return optimizer"""
+STEP = """def cache_step(query, key, value, keys, values):
+    keys, values = np.append(keys, [key], axis=0), np.append(values, [value], axis=0)
+    s = keys @ query / len(query) ** 0.5
+    w = np.exp(s - s.max())
+    return (w / w.sum())[None].dot(values)[0], keys, values"""
+ATTENTION = """def attention(query, key, value):
+    s = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True)
+    return w @ value, w"""
 
 # exercise -> (right answers); each an expression, a definition, or the solution with pairs of texts replaced
 ACCEPTED = [
@@ -146,6 +176,8 @@ ACCEPTED = [
     ("01.1", ENCODE, "vocabulary.index(c)", "[v.encode() for v in vocabulary].index(c.encode())"),
     ("01.3", MERGE, "pair[0] + pair[1]", '"".join(pair)'),
     ("02.2", SUMMED),
+    ("02.3", "lambda a, b, grad: ((grad.T * b[:, None]).T, np.einsum('ij,ij->j', grad, a))"),
+    ("02.5", "lambda x, grad: np.broadcast_to(grad[..., None] / x.shape[-1], x.shape)"),
     ("02.4", "lambda ids, grad, V: np.eye(V, dtype=grad.dtype)[ids.ravel()].T @ grad.reshape(-1, grad.shape[-1])"),
     ("03.1", "lambda x: 1 / np.exp(x[..., None, :] - x[..., :, None]).sum(-1)"),
     ("05.2", MASKED_FORWARD),
@@ -161,7 +193,14 @@ ACCEPTED = [
     ("06.3", HEADS),
     ("06.3", HEADS, "swapaxes(1, 2)", "permute(0, 2, 1, 3)"),
     ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
+    ("07.3", NORM, "(centred * centred).mean(", "x.var(correction=0, "),
     ("08.1", "lambda x, grad: grad * np.heaviside(x, 0)"),
+    ("08.3", MLP),  # it takes the page by its word: the wide layer has 4C units
+    ("09.1", COUNT),
+    ("11.1", ADAMW),
+    ("11.4", OPTIMIZER),
+    ("12.4", STEP),
+    ("03.3", ATTENTION),
     (
         "11.3",
         "lambda grads, m: (lambda n: ([g * (m / n if n > m else 1) for g in grads], n))(math.sqrt(sum("
@@ -267,6 +306,24 @@ REFUSED = [
         "def matmul_backward(a, b, grad):\n    grad.sort()\n    return find('02.1').function(a, b, grad)",
     ),
     ("02.2", "", SUMMED, "while grad", "if grad"),
+    ("02.3", "", "lambda a, b, grad: (grad * (a * b) / a, (grad * a).sum(0))"),
+    (
+        "02.4",
+        "happened: It calls embedding_dense_backward",
+        "lambda ids, grad, V: torch.ops.aten.embedding_dense_backward(*map(torch.tensor, (grad, ids)), V, -1, False)",
+    ),
+    ("02.5", "", "lambda x, grad: np.sign(x) ** 2 * grad[..., None] / x.shape[-1]"),
+    (
+        "02.5",
+        "one and the same array",
+        "BUFFERS = {}\ndef mean_backward(x, grad):\n    grad = grad[..., None] / x.shape[-1] * np.ones_like(x)\n"
+        "    np.copyto(BUFFERS.setdefault((x.shape, x.dtype), grad), grad)\n    return BUFFERS[x.shape, x.dtype]",
+    ),
+    (
+        "02.5",
+        "happened: stopped with TypeError",
+        "lambda x, grad: torch.tensor(x, requires_grad=True).mean(-1).grad_fn(torch.tensor(grad)).numpy()",
+    ),
     ("02.2", "at the front are still there", SUMMED, "while grad.ndim > len(shape)", "while False"),
     ("02.2", "nothing was summed", "lambda grad, shape: grad.copy()"),
     ("02.4", "is None", "lambda ids, grad, V: np.add.at(np.zeros((V, grad.shape[-1])), ids, grad)"),
@@ -274,6 +331,77 @@ REFUSED = [
     ("03.1", "", SOFTMAX.format("x[..., -1:]")),
     ("03.1", "", SOFTMAX.format("np.abs(x).max(-1, keepdims=True)")),
     ("03.1", "overflows", SOFTMAX.format("0")),
+    ("03.3", "", ATTENTION, "s.max(-1, keepdims=True)", "np.maximum(s.max(-1, keepdims=True), 0)"),
+    ("05.2", "happened: It calls SelfAttention", "lambda self, x: type(self).forward(self, x)"),
+    ("05.2", "fix the one thing", MASKED_FORWARD, "dtype=bool)", "dtype=bool)[:8, :8]"),
+    ("06.3", "happened: in a model with other sizes", HEADS, "self.heads, -1", "4, -1"),
+    ("07.3", "happened: It calls layer_norm", "lambda self, x: F.layer_norm(x, x.shape[-1:], self.weight, self.bias)"),
+    ("07.3", "happened: in a model with other sizes", NORM, "self.eps", "1e-5"),
+    (
+        "07.3",
+        "happened: in a model with other sizes",
+        NORM,
+        "x - x.mean(axis=-1, keepdims=True)",
+        "x - x.sum(axis=-1, keepdims=True) / 32",
+    ),
+    (
+        "07.3",
+        "happened: and yet",
+        NORM,
+        "    centred",
+        "    axis = -1 if self.training else 1\n    centred",
+        "x.mean(axis=-1",
+        "x.mean(axis=axis",
+    ),
+    (
+        "07.3",
+        "",
+        NORM,
+        "    return",
+        "    variance = variance + (np.maximum(variance.data, 1e-2) - variance.data)\n    return",
+    ),
+    ("08.3", "", MLP, "np.inf", "100"),
+    ("08.3", "", MLP, "np.clip(inner, 0, np.inf)", "np.where(inner > 1e-5, inner, 0)"),
+    ("09.1", "the table of tokens, or the head", COUNT, "2 * V", "V"),
+    ("09.1", "", COUNT, "12 * C", "24 * (C // 2)"),
+    ("09.1", "", f"lambda *sizes: int(np.float32(({COUNT})(*sizes)))"),
+    (
+        "09.1",
+        "happened: It calls",
+        "def num_parameters(V, T, C, L):\n    from course_lib.common import config, costs\n"
+        "    return costs.parameter_count(config.GPTConfig(V, T, C, heads=1, layers=L))",
+    ),
+    ("11.1", "", ADAMW, "0.999**step", "0.999**min(step, 1000)"),
+    ("11.1", "", ADAMW, "    m, v", "    grad = np.clip(grad, -10, 10)\n    m, v"),
+    (
+        "11.1",
+        "happened: It calls ",
+        "def adamw_step(p, grad, m, v, step, lr, decay):\n"
+        "    p, g, m, v, t = map(torch.tensor, (p, grad, m, v, float(step)))\n"
+        "    hows = {'amsgrad': False, 'beta1': 0.9, 'beta2': 0.999, 'lr': lr, 'weight_decay': decay, 'eps': 1e-8}\n"
+        "    torch._fused_adamw_([p], [g], [m], [v], [], [t], maximize=False, **hows)\n"
+        "    return p.numpy(), m.numpy(), v.numpy()",
+    ),
+    ("11.4", "only matrices decay", OPTIMIZER, "pair[1].ndim > 1", "'norm' not in pair[0]"),
+    ("11.4", "only matrices decay", OPTIMIZER, "pair[1].ndim > 1", "pair[1].ndim > 1 or 'blocks.1' in pair[0]"),
+    ("11.4", "should still decay", OPTIMIZER, "pair[1].ndim > 1", "pair[1].numel() > 128"),
+    ("11.4", "at the rate", OPTIMIZER, "], lr", "], min(lr, 0.1)"),
+    (
+        "11.4",
+        "for the model that it gets",
+        "BUFFERS = []\n" + OPTIMIZER,
+        "return optimizer",
+        "BUFFERS.append(optimizer)\n    return BUFFERS[0]",
+    ),
+    ("11.4", "leave the model as it is", OPTIMIZER, "    return", "    pairs[0][1].data *= 2\n    return"),
+    (
+        "11.4",
+        "",
+        OPTIMIZER,
+        "    return",
+        "    update = optimizer.update\n    optimizer.update = lambda: (setattr("
+        "optimizer, 'weight_decay', 0.1 * (optimizer.steps < 9)), update())\n    return",
+    ),
     ("03.1", "happened: leave out .data", SOFTMAX.format("x.data.max()")),
     ("03.1", "happened: It calls softmax", "lambda x: torch.ops.aten._softmax(torch.tensor(x), -1, False).numpy()"),
     ("05.1", "", "lambda size: np.tri(128, dtype=bool)[:size, :size]"),
@@ -358,12 +486,22 @@ REFUSED = [
         "np.full(logits.shape, -np.inf, logits.dtype)",
         "BUFFERS.setdefault((logits.dtype, logits.size), logits.copy())\n    result[:] = -np.inf",
     ),
+    ("12.2", "", GREEDY, "logits.max()", "max(logits.max(), 0)"),
     ("12.2", "", GREEDY, "argmax", "argmin"),
     ("12.2", "", GREEDY, "argmax", "argmaximum"),
     ("12.2", "", GREEDY, "        p[logits.argmax()] = 1\n", ""),
     ("12.3", "", TOP_P, ', kind="stable"', ""),
     ("12.3", "must go back to its index", TOP_P, "np.argsort(order)", "order"),
     ("12.3", "", TOP_P, "shares[np.argsort(order)]", "list(shares[np.argsort(order)])"),
+    ("12.4", "", STEP, "s.max()", "max(s.max(), 0)"),
+    ("12.4", "", STEP, "s.max()", "s[0]"),
+    (
+        "12.4",
+        "happened: It calls",
+        STEP,
+        "w = np.exp(s - s.max())",
+        "w = torch._safe_softmax(torch.tensor(s), -1).numpy()",
+    ),
     (
         "13.5",
         "happened: some heads do harm",
@@ -491,6 +629,10 @@ def test_wrong_answers_of_other_kinds(row):
         ("16.6", [3, 4, 7, 9], "a text of 64"),
         ("16.6", [3, 4, 7, 8, 9], ""),
         ("16.6", "3478", ""),
+        ("01.4", np.array(["968", "31"]), ""),
+        ("01.4", np.array([968 + 5j, 31]), ""),
+        ("01.4", np.array([968, 31], "m8[s]"), ""),
+        ("01.4", np.ma.array([968, 31], mask=[False, True]), ""),
     ],
 )
 def test_a_guess_is_not_told_a_reason(key, value, words):

@@ -5,7 +5,7 @@ TORCH = {
     "    for axis, size in enumerate(shape):\n        grad = grad.sum(axis, keepdim=True) if size == 1 else grad\n"
     "    return grad",
     "02.3": None,  # the same text serves both
-    "02.5": "def mean_backward(x, grad):\n    return torch.ones_like(x) * grad[..., None] / x.shape[-1]",
+    "02.5": "def mean_backward(x, grad):\n    return (grad[..., None] / x.shape[-1]).expand_as(x)",
     "03.1": "def softmax(x):\n    exps = torch.exp(x - x.amax(-1, keepdim=True))\n"
     "    return exps / exps.sum(-1, keepdim=True)",
     "03.3": "def attention(query, key, value):\n    scores = query @ key.mT / math.sqrt(query.shape[-1])\n"

@@ -39,7 +39,10 @@ def wrong_value(answer, right, digits):
     if sentence := not_numbers(answer):
         return sentence
     try:
-        mine, wanted = (np.asarray(_numbers(value), float) for value in (answer, right))
+        mine, wanted = (np.asarray(_numbers(value)) for value in (answer, right))
+        if mine.dtype.kind in "cMm":
+            raise TypeError("complex numbers, dates and times are no numbers here")
+        mine, wanted = mine.astype(float), wanted.astype(float)
     except (TypeError, ValueError):
         if isinstance(answer, (list, tuple)):
             return f"You say {answer}."  # rows of different lengths
@@ -78,7 +81,7 @@ def not_numbers(answer):
         if all(word.strip().lower() in ("true", "false") for word in words):
             return "Write True and False without quotes."
         return f"Write numbers without quotes: “{words[0]}” is a word."
-    if any(part is None or part is ... for part in parts):
+    if any(part is None or part is ... or part is np.ma.masked for part in parts):
         if parts == [None]:
             return "The answer is None: nothing is filled in yet."
         return "Not every element of your list is filled in."
@@ -88,6 +91,8 @@ def not_numbers(answer):
 def _parts(answer):
     if isinstance(answer, (list, tuple, set)):
         return [part for inner in answer for part in _parts(inner)]
+    if isinstance(answer, np.ma.MaskedArray) or (isinstance(answer, np.ndarray) and answer.dtype.kind in "OSU"):
+        return [part for inner in answer.ravel() for part in _parts(inner)]
     return [answer.item()] if isinstance(answer, (np.str_, np.bool_)) else [answer]
 
 

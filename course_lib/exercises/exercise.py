@@ -58,7 +58,7 @@ class Exercise:
     right: Callable | None = None  # the expected result, from the library or by another way than the solution; where
     # an error is expected, an exception of that type whose arguments are the words that its message must contain
     mistakes: tuple[Mistake, ...] = ()
-    forbids: tuple[str, ...] = ()  # names of functions and classes whose call would do the whole task
+    forbids: tuple[str, ...] = ()  # names (or patterns with *) of functions and classes that would do the whole task
     zeros: bool = False  # what is 0 in the result must be so exactly, not up to rounding
     broken: Callable | None = None  # the function to be repaired
     examine: Callable | None = None  # function -> a sentence about what is wrong with it, None when it is right
@@ -144,16 +144,17 @@ def arrays(seed, *shapes, dtype="float64"):
 def drawn(rng, shapes, turn=0, scale=1.0, low=1):
     """Return a tuple of arrays of normal numbers: "...nk km" are a (..., n, k) and b (k, m), of sizes low to 5.
 
-    The turns 0, 1, 2, … have 0 to 3 axes in place of the dots, float64 and float32 in turn, and now and then whole
-    numbers, which have ties and zeros.
+    The turns 0, 1, 2, … have 0 to 3 axes in place of the dots, float64 and float32 in turn, and every third time whole
+    numbers, which have ties and zeros (times ``scale``, which leaves both).
     """
     size = {letter: int(rng.integers(low, 6)) for letter in sorted(set(shapes) - set(". "))}
     batch = tuple(int(n) for n in rng.integers(1, 4, (0, 1, 2, 0, 1, 3)[turn % 6]))
     found = []
     for part in shapes.split(" "):
         shape = (batch if part.startswith("...") else ()) + tuple(size[letter] for letter in part.strip("."))
-        x = np.asarray(rng.standard_normal(shape)) * scale
-        found.append((np.round(x) if turn % 4 == 3 else x).astype("float32" if turn % 2 else "float64"))
+        x = np.asarray(rng.standard_normal(shape))
+        x = np.round(x) if turn % 3 == 2 else x
+        found.append(np.asarray(x * scale, "float32" if turn % 2 else "float64"))  # without axes an array, too
     return tuple(found)
 
 
@@ -162,10 +163,12 @@ def draws(shapes, turns=6, scales=(1.0,), low=1):
     return lambda rng: [drawn(rng, shapes, turn, scales[turn % len(scales)], low) for turn in range(turns)]
 
 
-# What computes gradients by itself, in either track.
-BACKWARD = ("backward", "run_backward", "grad", "vjp", "jvp", "make_dual", "native_layer_norm_backward")
-ATTENTION = ("attention", "scaled_dot_product_attention", "MultiHeadAttention", "multi_head_attention_forward")
-SOFTMAX = ("softmax", "log_softmax", "logsumexp", "softmax_allowed")
+# What computes gradients by itself, in either track; attention; softmax. A * stands for anything, capitals or not.
+BACKWARD = ("*backward*", "grad", "vjp", "jvp", "make_dual")
+ATTENTION = ("*attention*",)
+SOFTMAX = ("*softmax*", "logsumexp")
+LAYER_NORM = ("*layer_norm*", "LayerNorm")
+COUNTS = ("num_parameters", "parameter_count", "matrix_numbers", "named_parameters", "GPT")  # the parameters of a GPT
 
 
 def numbered(*shape, dtype="float64"):

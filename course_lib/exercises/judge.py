@@ -84,7 +84,10 @@ def _is_value_of(mistake, answer, exercise):
 
 def _examined(exercise, answer):
     """Return the verdict of the exercise's own examination."""
-    outcome = watch.call(lambda: exercise.examine(answer), ())
+    calls = watch.Calls(exercise.forbids)
+    outcome = watch.call(lambda: exercise.examine(calls.during(answer)), ())
+    if calls.seen:
+        return Verdict(NOT_YET, _calls(calls.seen))
     if outcome.error:
         return Verdict(NOT_YET, watch.describe(outcome.error, answer), likely=_why_error(exercise, outcome.error))
     if watch.untouched(outcome.value):
@@ -128,7 +131,7 @@ def _judge_cases(exercise, answer, track):
     """Try all cases, and two calls in a row. What is said is about the first case that fails."""
     names = list(inspect.signature(exercise.function).parameters)
     trials, cases = [], [*exercise.cases(), *exercise.drawn_cases()]
-    first, other = _other_numbers(cases)
+    first, other = _other_numbers(exercise, cases)
     for case in [*cases, *other]:
         trials.append(_try_case(exercise, answer, case, track, names))
         outcome = trials[0].outcome
@@ -148,14 +151,16 @@ def _judge_cases(exercise, answer, track):
     return Verdict(NOT_YET, failed.problem, ", ".join(map(words.brief, names, failed.case)), likely)
 
 
-def _other_numbers(cases):
+def _other_numbers(exercise, cases):
     """Return (the index of a case, [the same case with its arrays turned round]): what remembers shapes is found.
 
-    The list is empty, and the index None, where no case has an array that differs when turned round.
+    It is a case with another right result when turned round. The list is empty, and the index None, where none has.
     """
     for i, case in enumerate(cases):
         turned = tuple(map(_turned, case))
-        if not all(map(watch.unchanged, case, turned)):
+        if all(map(watch.unchanged, case, turned)):
+            continue
+        if not compare.same(exercise.right(*case), exercise.right(*turned)):
             return i, [turned]
     return None, []
 
@@ -181,7 +186,7 @@ def _try_case(exercise, answer, case, track, names):
 def _problem(outcome, want, answer, case, track, names):
     """Return (what is wrong, why), ``why`` being None where the exercise's mistakes may know it."""
     if outcome.called:
-        return f"It calls {', '.join(outcome.called)}, which is what you are asked to write", ""
+        return _calls(outcome.called), ""
     if outcome.changed:
         changed = " and ".join(names[i] for i in outcome.changed)
         lists = any(not np.ndim(v) for i in outcome.changed if isinstance(case[i], list) for v in case[i] or [0])
@@ -200,6 +205,10 @@ def _problem(outcome, want, answer, case, track, names):
         likes = words.float_input(names, case)
         return compare.difference(outcome.value, want, track, like=likes, by=watch.numpy_names(answer)), None
     return f"got {words.kind(outcome.value)}, which cannot be compared ({type(guard.error).__name__})", ""
+
+
+def _calls(names):
+    return f"It calls {', '.join(sorted(names))}, which is what you are asked to write"
 
 
 _WRITES = "-=, x[...] =, out=x and methods like x.sort() change the caller's array"

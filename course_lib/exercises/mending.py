@@ -28,8 +28,20 @@ def small_data():
 
 
 def small_model(**changes):
-    """Return a one-layer GPT for that text, float64."""
-    return GPT(GPTConfig(17, layers=1, dtype="float64", init="scaled", **changes), seed=1)
+    """Return a one-layer GPT for that text, float64, unless the changes say otherwise."""
+    return GPT(GPTConfig(17, **{"layers": 1, "dtype": "float64", "init": "scaled"} | changes), seed=1)
+
+
+def moved(model):
+    """Give a model weights unlike the initial ones, among which gains are 1 and biases 0; return it."""
+    rng = np.random.default_rng(2)
+    model.load_state_dict(
+        {
+            name: (value + 0.1 * rng.standard_normal(value.shape)).astype(value.dtype)
+            for name, value in model.state_dict().items()
+        }
+    )
+    return model
 
 
 def train_step(model, optimizer, x, y):
@@ -106,8 +118,9 @@ def loss_problem(part, heads, function):
     differ = [step for step in range(60) if abs(mine[step] - right[step]) > 1e-7]
     if not differ:
         return None
-    what = f"in training, the loss of step {differ[0]} is {mine[differ[0]]:.6g}, expected {right[differ[0]]:.6g}"
-    return what, "is something changed in place, or left over from an earlier call?"
+    got, want = words.two_numbers(mine[differ[0]], right[differ[0]])
+    what = f"in training, the loss of step {differ[0]} is {got}, expected {want}"
+    return what, "is something changed in place, or left over from an earlier call?" if differ[0] else ""
 
 
 @functools.cache
@@ -120,14 +133,9 @@ def furthest(one, other):
     return max(float(np.abs(one[name] - other[name]).max()) for name in one)
 
 
-def layer(part, heads, function=None):
+def layer(part, heads, function=None, **changes):
     """Return a "norm" or "attention" layer with weights unlike the initial ones; with ``function`` as its forward."""
-    model = small_model(heads=heads)
-    rng = np.random.default_rng(2)
-    model.load_state_dict(
-        {name: value + 0.1 * rng.standard_normal(value.shape) for name, value in model.state_dict().items()}
-    )
-    sublayer = model.blocks[0].attention
+    sublayer = moved(small_model(heads=heads, **changes)).blocks[0].attention
     made = sublayer.norm if part == "norm" else sublayer.layer
     if function is not None:
         made.forward = types.MethodType(function, made)
@@ -182,6 +190,26 @@ def value_problem(part, heads, function):
         out, expected = (_try(part, heads, f, B, T)[0].detach().numpy() for f in (function, None))
         if out.shape != expected.shape or not np.allclose(out, expected, rtol=0, atol=1e-9):
             return compare.difference(out, expected)
+    return _problem_elsewhere(part, heads, function)
+
+
+def _problem_elsewhere(part, heads, function):
+    """Return what is wrong with the values in other sizes, ε and dtype, or in evaluation; None if all is well.
+
+    So numbers are found that belong to the small model alone.
+    """
+    other = {"heads": 1 if heads == 1 else 3, "width": 48, "context_length": 16, "norm_eps": 0.01, "dtype": "float32"}
+    for changes, T, training in ((other, 11, True), ({"heads": heads, "width": 32, "dtype": "float64"}, 5, False)):
+        mine, right = (layer(part, function=f, **changes).train(training) for f in (function, None))
+        x = np.random.default_rng(6).standard_normal((2, T, changes["width"])).astype(changes["dtype"])
+        x = Tensor(x)
+        with Guard() as guard:
+            problem = compare.difference(mine.forward(x).detach().numpy(), right.forward(x).detach().numpy())
+        if guard.error:
+            problem = f"stopped with {type(guard.error).__name__}: {guard.error}"
+        if problem:
+            where = "in a model with other sizes and ε, in float32" if training else "in evaluation"
+            return f"{where}, for x of shape {x.shape}: {problem}"
     return None
 
 

@@ -100,7 +100,7 @@ _FRONT = "grad.sum(axis=tuple(range(grad.ndim - len(shape))))"
     ],
     more=_drawn_shapes,
     right=library.unbroadcast,
-    forbids=("unbroadcast", "sum_to_size"),
+    forbids=("unbroadcast", "*sum_to_size*"),
     mistakes=(
         Mistake("this is the mean: the gradients of all uses add up", ".sum(", ".mean("),
         Mistake("one use only: the gradients of all uses add up", _FRONT, "grad[(0,) * (grad.ndim - len(shape))]"),
@@ -199,7 +199,7 @@ def _right_table(ids, grad, V):
         for dtype in ("float64", "float32")
     ],
     right=_right_table,
-    forbids=("embedding", "Embedding", "backward", "autograd"),
+    forbids=("embedding", "Embedding", "autograd", *BACKWARD),
     mistakes=(
         Mistake(
             "a repeated id is written once: the gradients of all its positions add up",

@@ -109,6 +109,7 @@ def _mask_broken(self, x):
     ),
     next_thought="Only the last position sees nothing but itself here. Why does the loss fall all the same?",
     broken=_mask_broken,
+    forbids=("SelfAttention",),
     examine=_examine_mask,
     mistakes=(
         Mistake("each position sees the future and not the past: rows are queries, columns are keys", "<=", ">="),
@@ -175,6 +176,7 @@ def _weights_broken(self, x):
     ),
     next_thought="With the wrong axis a later *query* changes an earlier one's weights. Which test sees that leak?",
     broken=_weights_broken,
+    forbids=("SelfAttention",),
     examine=_examine_weights,
     mistakes=(
         Mistake("a query distributes its attention over the keys: which axis is that?", "dim=-1", "dim=-2"),

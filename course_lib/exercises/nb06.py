@@ -142,6 +142,7 @@ def _heads_broken(self, x):
     ),
     next_thought="The mask was right all along. Why could it not help?",
     broken=_heads_broken,
+    forbids=("SelfAttention",),
     examine=_examine_heads,
     mistakes=(
         Mistake(f"{RESHAPE}: cut into (B, T, H, D), then swap axes 1 and 2", _CUT, "reshape(B, H, T, C // H)"),

@@ -5,7 +5,7 @@ import numpy as np
 from ..numpy_track import Tensor
 from ..numpy_track import layer_norm as library_layer_norm
 from . import mending
-from .exercise import BACKWARD, Mistake, arrays, drawn, draws, exercise, question
+from .exercise import BACKWARD, LAYER_NORM, Mistake, arrays, drawn, draws, exercise, question
 
 
 def _right(x, gain, bias, eps):
@@ -31,7 +31,7 @@ def _right(x, gain, bias, eps):
     ],
     more=lambda rng: [(*drawn(rng, "...c c c", n, (30, 1)[n % 2], 3), 10.0 ** rng.uniform(-6, 0)) for n in range(6)],
     right=_right,
-    forbids=("layer_norm", "LayerNorm", "native_layer_norm"),
+    forbids=LAYER_NORM,
     mistakes=(
         Mistake("the variance is divided by C - 1; here it is by C", "x.var(axis=-1,", "x.var(axis=-1, ddof=1,"),
         Mistake("mean and variance are over everything: each position is on its own, axis=-1", "axis=-1", "axis=None"),
@@ -80,7 +80,7 @@ def _right_norm_backward(x, gain, grad):
     next_thought="Add up dx of one position: what comes out, and why must it? (Move all of x by the same number.)",
     more=draws("...c c ...c", low=3),  # with fewer, what is left of the cancellation is rounding
     right=_right_norm_backward,
-    forbids=("layer_norm", "LayerNorm", "native_layer_norm", *BACKWARD),
+    forbids=LAYER_NORM + BACKWARD,
     mistakes=(
         Mistake("mean and variance are treated as constants: x moves them, too", "(g - by_mean - by_variance)", "g"),
         Mistake("the term of the variance is missing: n · mean(g · n)", " - by_variance", ""),
@@ -141,6 +141,7 @@ _WHOSE = "whose mean is it, and whose variance? Each position has its own"
     next_thought="What does this say about batch norm in a language model?",
     broken=_norm_broken,
     examine=_examine_norm,
+    forbids=LAYER_NORM,
     mistakes=(
         Mistake(_WHOSE, "axis=-1", "axis=1"),
         Mistake(_WHOSE, "* centred).mean(axis=-1", "* centred).mean(axis=1"),

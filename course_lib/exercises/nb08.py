@@ -6,7 +6,7 @@ import numpy as np
 
 from ..numpy_track import Tensor
 from ..numpy_track import functional as F
-from .exercise import BACKWARD, Mistake, arrays, draws, exercise, question
+from .exercise import BACKWARD, Mistake, arrays, drawn, draws, exercise, question
 
 
 def _backward_of(function):
@@ -34,7 +34,7 @@ def _backward_of(function):
     ),
     more=draws("...c ...c", scales=(1, 1e-6, 1e3)),
     right=_backward_of(F.relu),
-    forbids=("relu", "threshold_backward", *BACKWARD),
+    forbids=("relu", *BACKWARD),
     mistakes=(
         Mistake(
             "this is ReLU of the gradient: the sign of x decides, not that of grad",
@@ -73,7 +73,7 @@ def relu_backward(x, grad):
     ),
     more=draws("...c ...c", scales=(1, 10, 3)),
     right=_backward_of(F.ACTIVATIONS["gelu"]),
-    forbids=("gelu", "gelu_tanh", "gelu_backward", *BACKWARD),
+    forbids=("*gelu*", *BACKWARD),
     mistakes=(
         Mistake(
             "the second term of the product rule is missing: tanh(u) moves with x, too",
@@ -95,6 +95,17 @@ def gelu_backward(x, grad):
     return grad * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * inner)
 
 
+def _drawn_mlps(rng):
+    """Return inputs and weights of MLPs whose hidden numbers are near 1, tiny or large; the results are near 1."""
+    cases = []
+    for turn, size in enumerate((1, 1e-6, 1, 1e3, 1e-3, 1)):
+        x, b_out = drawn(rng, "...c c", turn)
+        C = len(b_out)
+        W_in, b_in, W_out = (rng.standard_normal(shape) for shape in ((C, 4 * C), 4 * C, (4 * C, C)))
+        cases.append((x, *(w.astype(x.dtype) for w in (W_in * size, b_in * size, W_out / size)), b_out))
+    return cases
+
+
 def _right_mlp(x, W_in, b_in, W_out, b_out):
     x, W_in, b_in, W_out, b_out = map(Tensor, (x, W_in, b_in, W_out, b_out))
     return F.linear(F.relu(F.linear(x, W_in, b_in)), W_out, b_out).data
@@ -110,7 +121,7 @@ def _right_mlp(x, W_in, b_in, W_out, b_out):
         "ReLU is np.maximum(..., 0), and it goes between the two matrices.",
     ),
     next_thought="Without ReLU the two layers would be one. How wide would that one be?",
-    more=draws("...c ch h hc c"),
+    more=_drawn_mlps,
     right=_right_mlp,
     forbids=("MLP", "FeedForward"),
     mistakes=(

@@ -3,13 +3,14 @@
 import math
 
 from ..common.config import GPTConfig
+from ..common.costs import parameter_count
 from ..numpy_track import GPT, Tensor
 from ..numpy_track import functional as F
-from .exercise import Mistake, draws, exercise, question
+from .exercise import COUNTS, Mistake, draws, exercise, question
 
 
 def _right_parameters(V, T, C, L):
-    return GPT(GPTConfig(V, T, C, heads=1, layers=L)).num_parameters()
+    return parameter_count(GPTConfig(V, T, C, heads=1, layers=L))
 
 
 @exercise(
@@ -23,10 +24,10 @@ def _right_parameters(V, T, C, L):
         "In a block: 4 C² for attention, (C · 4C + 4C) + (4C · C + C) for the MLP, 4C for the LayerNorms.",
     ),
     next_thought="Which part grows fastest when C doubles? When the vocabulary does? Why are heads not in the formula?",
-    cases=lambda: [(17, 8, 32, 3), (65, 32, 64, 2), (5, 7, 8, 0)],
-    more=lambda rng: [(*map(int, rng.integers(3, 50, 2)), 2 * int(rng.integers(1, 20)), L) for L in (1, 2, 4)],
+    cases=lambda: [(17, 8, 32, 3), (65, 32, 64, 2), (5, 7, 8, 0), (3, 5, 7, 1), (20001, 9, 401, 1)],
+    more=lambda rng: [(*map(int, rng.integers(3, 50, 3)), L) for L in (1, 2, 4)],
     right=_right_parameters,
-    forbids=("num_parameters", "GPT", "named_parameters"),
+    forbids=COUNTS,
     mistakes=(
         Mistake(
             "the biases of the MLP are missing: 4C + C in each block",
@@ -50,7 +51,11 @@ def _right_parameters(V, T, C, L):
             "norms = 2 * (2 * C)",
             "norms = 0",
         ),
-        Mistake("the head has a matrix of its own: C · V", "(C * V + V)", "V"),
+        Mistake(
+            "C · V is missing once: the table of tokens, or the head, which has a matrix of its own",
+            "(C * V + V)",
+            "V",
+        ),
         Mistake("query, key, value and output have no bias here", "4 * C * C\n", "4 * (C * C + C)\n"),
     ),
 )
@@ -136,7 +141,7 @@ def _right_attention_count(C, H, bias):
     cases=lambda: [(8, 2, False), (8, 2, True), (12, 3, True), (4, 4, False)],
     more=lambda rng: [(int(rng.integers(1, 9)) * H, H, bias) for H in (1, 2, 6) for bias in (False, True)],
     right=_right_attention_count,
-    forbids=("num_parameters", "GPT", "CausalSelfAttention", "parameters"),
+    forbids=("SelfAttention", "parameters", *COUNTS),
     mistakes=(
         Mistake(
             "the output matrix is missing: there are four",

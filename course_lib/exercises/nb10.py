@@ -38,7 +38,7 @@ _STABLE = "logits - logits.max(axis=-1, keepdims=True)"
     ],
     more=lambda rng: [(x, rng.integers(0, x.shape[1], len(x))) for s in (1, 1e3) for (x,) in draws("nv", 4, (s,))(rng)],
     right=_right_gradient,
-    forbids=("cross_entropy", *SOFTMAX, *BACKWARD),
+    forbids=("*cross_entropy*", *SOFTMAX, *BACKWARD),
     mistakes=(
         Mistake("the loss is a mean, so the gradient is divided by n", "return gradient / n", "return gradient"),
         Mistake("the sign: softmax - onehot, not onehot - softmax", "return gradient / n", "return -gradient / n"),
@@ -161,10 +161,11 @@ def _right_step(parameters, grads, lr):
     ),
     next_thought="What does this step do to a number whose gradient is 0? And what would AdamW with decay do to it?",
     more=lambda rng: [
-        (list(six[:3]), list(six[3:]), float(rng.uniform(0, 2))) for six in draws("nm m ...k nm m ...k")(rng)
+        (list(six[:3]), list(six[3:]), float(rng.uniform(0, 2)))
+        for six in draws("nm m ...k nm m ...k", scales=(1, 30))(rng)
     ],
     right=_right_step,
-    forbids=("SGD", "AdamW", "step"),
+    forbids=("*sgd*", "*adam*", "step"),
     mistakes=(
         Mistake("uphill: the gradient points to where the loss rises, so subtract it", "p - lr", "p + lr"),
         Mistake("without the learning rate: the step is lr times the gradient", "lr * grad", "grad"),

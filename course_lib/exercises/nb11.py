@@ -1,5 +1,6 @@
 """Exercises of notebook 11: the optimiser, its rate, and clipping."""
 
+import functools
 import math
 
 import numpy as np
@@ -38,12 +39,12 @@ def _right_adamw(p, grad, m, v, step, lr, decay):
     ],
     more=lambda rng: [
         (p, g, m * (step > 1), np.abs(v) * (step > 1), step, float(rng.uniform(0.01, 1)), decay)
-        for step in (1, 2, 7, 300)
+        for turn, step in enumerate((1, 2, 7, 300, 5000))
         for decay in (0.0, 0.1)
-        for p, g, m, v in [drawn(rng, "...c ...c ...c ...c", step)]
+        for p, g, m, v in [drawn(rng, "...c ...c ...c ...c", turn, (1, 1, 1, 30)[turn % 4])]
     ],
     right=_right_adamw,
-    forbids=("AdamW", "Adam", "Optimizer"),
+    forbids=("*adam*", "Optimizer"),
     mistakes=(
         Mistake(
             "the means are not corrected for their start at 0: m̂ = m / (1 - 0.9ᵗ)",
@@ -169,7 +170,7 @@ def _right_clip(grads, max_norm):
     ],
     more=lambda rng: [(list(drawn(rng, "nm m ...k", n, s)), 2.0) for n, s in enumerate((1, 1, 1e-3, 1e3, 0.3))],
     right=_right_clip,
-    forbids=("clip_grad_norm_", "clip_grads_with_norm_"),
+    forbids=("*clip_grad*",),
     mistakes=(
         Mistake(
             "each array is clipped on its own: the norm is that of all of them as one vector",
@@ -214,43 +215,77 @@ def _examine_optimizer(function):
         likely = "the `return` is missing" if optimizer is None else ""
         return ... if watch.untouched(optimizer) else (f"got {words.kind(optimizer)}, expected an optimiser", likely)
     fallen = mending.losses(model, optimizer=optimizer)
-    before, after, _ = _after_steps(function, 0.1, with_gradient=False)  # only the decay moves anything
-    moved = {name: bool((after[name] != before[name]).any()) for name in before}
-    if vectors := [name for name, value in before.items() if value.ndim == 1 and moved[name]]:
+    made, before, after, right = _after_steps(function, 0.1, 0)  # only the decay moves anything
+    if changed := _unlike(made, before):
+        return f"it changes {changed[0]} before any step", "make the optimiser, and leave the model as it is"
+    moved = _unlike(after, before)
+    if vectors := [name for name in moved if before[name].ndim == 1]:
         return (
             f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: with all gradients 0 a step changes"
             f" {vectors[0]}",
             "gains and biases should not be pulled to 0: only matrices decay",
         )
-    if still := [name for name, value in before.items() if value.ndim == 2 and not moved[name]]:
+    if still := [name for name, value in before.items() if value.ndim == 2 and name not in moved]:
+        made, before, after, _ = _after_steps(function, 0.1, 1)
+        if not _unlike(after, before):
+            return "its steps move no weight of this model", "each call makes an optimiser for the model that it gets"
         return f"now {still[0]} does not decay either", "matrices should still decay by lr · weight_decay"
-    for lr in (0.1, 0.003):
-        for with_gradient in (False, True):
-            before, after, right = _after_steps(function, lr, with_gradient)
-            if wrong := [name for name in right if np.abs(after[name] - right[name]).max() > 1e-9]:
-                name = max(wrong, key=lambda name: np.array_equal(after[name], before[name]))  # one that is still
-                how = "with" if with_gradient else "without"
-                far, want = (np.abs(state[name] - before[name]).max() for state in (after, right))
-                return (
-                    f"at the rate {lr}, five steps {how} gradient move {name} by {far:.3g}, expected {want:.3g}",
-                    "all parameters learn at the rate `lr`; the decay of matrices is the 0.1 of before",
-                )
-    return mending.falls_sentence(fallen)
+    rng = np.random.default_rng()  # a rate or a gradient's size that is built in is found
+    rates = (0.1, 0.1, 0.003, float(rng.uniform(0.11, 0.3)), float(rng.uniform(1e-4, 2e-3)))
+    for lr, size in zip(rates, (0, 1, 1000, 1, 1), strict=True):
+        made, before, after, right = _after_steps(function, lr, size)
+        if wrong := _unlike(after, right, 1e-9):
+            name = max(wrong, key=lambda name: np.array_equal(after[name], before[name]))  # one that is still
+            how = "with" if size else "without"
+            far, want = words.two_numbers(*(float(np.abs(s[name] - before[name]).max()) for s in (after, right)))
+            return (
+                f"at the rate {lr:.3g}, five steps {how} gradient move {name} by {far}, expected {want}",
+                "all parameters learn at the rate `lr`; the decay of matrices is the 0.1 of before",
+            )
+    return _other_training(fallen)
 
 
-def _after_steps(function, lr, with_gradient):
-    """Return the states of a model before and after five steps of this optimiser, and after five of the right one."""
+def _unlike(state, other, tolerance=0.0):
+    """Return the names of the arrays that differ by more than that in two states of a model."""
+    return [name for name, value in other.items() if np.abs(state[name] - value).max() > tolerance]
+
+
+def _after_steps(function, lr, size):
+    """Return states of a model: with its optimiser made, before that, after five steps, and after five right ones.
+
+    The loss is multiplied by ``size``: with 0 all gradients are 0, so that only the decay acts.
+    """
     x, y = mending.small_data()
     states = []
-    for make in (function, lambda model, lr: AdamW(model.parameters(), lr, weight_decay=0.1)):
-        model = mending.small_model()
-        optimizer, before = make(model, lr), model.state_dict()
+    for make in (function, _right_optimizer):
+        model = mending.moved(mending.small_model(layers=2, width=8))  # matrices smaller than usual
+        before = model.state_dict()
+        optimizer, made = make(model, lr), model.state_dict()
         for _ in range(5):
             optimizer.zero_grad()
-            (model(x, y)[1] * float(with_gradient)).backward()  # without: gradients of 0, so that the decay acts
+            (model(x, y)[1] * float(size)).backward()
             optimizer.step()
-        states.append(model.state_dict())
-    return before, *states
+        states.append((made, before, model.state_dict()))
+    return *states[0], states[1][2]
+
+
+def _right_optimizer(model, lr):
+    return AdamW(model.parameters(), lr, weight_decay=0.1)
+
+
+@functools.cache
+def _right_losses():
+    model = mending.small_model()
+    return mending.losses(model, optimizer=_right_optimizer(model, 1e-2))
+
+
+def _other_training(fallen):
+    """Return what is wrong if these 60 losses are not those of the right optimiser; None if they are."""
+    differ = [step for step, (mine, right) in enumerate(zip(fallen, _right_losses())) if not abs(mine - right) < 1e-7]
+    if not differ:
+        return None
+    mine, right = words.two_numbers(fallen[differ[0]], _right_losses()[differ[0]])
+    return f"in training at the rate 0.01, the loss of step {differ[0]} is {mine}, expected {right}"
 
 
 def _optimizer_broken(model, lr):

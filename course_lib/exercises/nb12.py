@@ -86,6 +86,7 @@ def top_k_filter(logits, k):
         (np.array([1.0, 3.0, 2.0]), 2.0),
         (np.array([1.0, 3.0, 3.0, 2.0]), 0),
         (np.array([1.0, 3.0, 2.0]), 1e-6),
+        (np.array([-3.0, -1.0, -2.0]), 1e-6),
     ],
     more=lambda rng: [
         (*drawn(rng, "v", turn, scale=4), temperature)
@@ -232,6 +233,9 @@ def _right_step(query, key, value, keys, values):
         arrays(2, (2,), (2,), (2,), (0, 2), (0, 2)),
         arrays(3, (2,), (2,), (2,), (4, 2), (4, 2), dtype="float32"),
         tuple(x * 100 for x in arrays(4, (3,), (3,), (3,), (2, 3), (2, 3))),
+        # all scores far below 0, and the largest of them last, then first
+        (np.array([3e3]), np.array([-1.0]), np.array([3.0]), np.array([[-3.0], [-2.0]]), np.array([[1.0], [2.0]])),
+        (np.array([3e3]), np.array([-3.0]), np.array([3.0]), np.array([[-1.0], [-2.0]]), np.array([[1.0], [2.0]])),
     ],
     more=lambda rng: [
         (query, key, value, keys[1:], values[1:])  # sometimes none is left

@@ -4,9 +4,12 @@ An exception becomes a sentence, and so does a change of its input or a call of 
 whole task.
 """
 
+import contextlib
 import copy
 import dis
+import fnmatch
 import linecache
+import re
 import signal
 import sys
 import threading
@@ -109,23 +112,40 @@ class Calls:
     It asks Python's profiling hook, which sees every call of a Python function and of a built-in one: an import under
     another name, a method, or a call three levels down is seen too, in other threads as well. Only functions of the
     LIBRARIES count: Python's, and helpers of the learner's own, may have any name. A name counts as a whole or as part
-    of a dotted one, underscores around it aside, so "AdamW" forbids making one and stepping it. NumPy's ufuncs
-    (np.exp) are not seen; no exercise forbids one.
+    of a dotted one, underscores around it aside, so "AdamW" forbids making one and stepping it; with a * it is a
+    pattern, in which capitals do not count ("*softmax*"). NumPy's ufuncs (np.exp) are not seen; no exercise forbids
+    one. Nor are the nodes of PyTorch's graph, which compute gradients: where "*backward*" is forbidden, no graph is
+    made.
     """
 
     def __init__(self, forbids):
-        self.forbids, self.seen = {name.strip("_") for name in forbids}, set()
+        self.forbids, self.seen = {name.strip("_") for name in forbids if "*" not in name}, set()
+        self.patterns = [re.compile(fnmatch.translate(name), re.IGNORECASE) for name in forbids if "*" in name]
+        self.active = bool(forbids)
+        torch = sys.modules.get("torch")
+        self.graph = torch.no_grad() if torch and "*backward*" in forbids else contextlib.nullcontext()
 
     def __enter__(self):
         self.before = sys.getprofile()
-        if self.forbids:
+        self.graph.__enter__()
+        if self.active:
             threading.setprofile(self._see)
             sys.setprofile(self._see)
 
     def __exit__(self, *exception):
-        if self.forbids:
+        if self.active:
             threading.setprofile(None)
         sys.setprofile(self.before)
+        self.graph.__exit__(None, None, None)
+
+    def during(self, function):
+        """Return a function that does what this one does, with its calls noted."""
+
+        def noted(*arguments):
+            with self:
+                return function(*arguments)
+
+        return noted if self.active else function
 
     def _see(self, frame, event, argument):
         if event == "call":
@@ -140,7 +160,9 @@ class Calls:
         else:
             return
         if str(module).split(".")[0] in LIBRARIES and not str(module).startswith(__package__):
-            self.seen |= self.forbids & {part.strip("_") for part in str(name).split(".")}
+            parts = {part.strip("_") for part in str(name).split(".")}
+            self.seen |= self.forbids & parts
+            self.seen |= {part for part in parts if any(pattern.match(part) for pattern in self.patterns)}
 
 
 def unchanged(before, after):
