@@ -14,7 +14,7 @@ def drawings():
     from course_lib.experiments.ladder import ALL
     from course_lib.experiments.numbers import NUMBERS_RECIPE
     from course_lib.training import load_checkpoint
-    from course_lib.views import draw_encoder_decoder, draw_gpt, sketches
+    from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt, sketches
 
     gpt = GPTConfig(17)  # of notebook 09
     old, today = (GPTConfig(65, 32, 64, **ALL[key].changes) for key in ("full", "no bias"))  # of notebook 16
@@ -25,6 +25,12 @@ def drawings():
         "gpt-norm.svg": draw_gpt(gpt, lit=("norm", "residual")),
         "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
         "gpt-counts.svg": draw_gpt(gpt, counts=True),
+        "window-examples.svg": diagrams.draw_window(),
+        "attention-matrices.svg": diagrams.draw_attention(),
+        "heads.svg": diagrams.draw_split(),
+        "norms.svg": diagrams.draw_norms(),
+        "cache.svg": diagrams.draw_cache(),
+        "induction.svg": diagrams.draw_induction(),
         "blocks.svg": sketches.draw_blocks(old, today),
         "rotary.svg": sketches.draw_rotary(),
         "swiglu.svg": sketches.draw_swiglu(),
