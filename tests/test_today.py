@@ -5,6 +5,7 @@ make the usual mistakes: each of them must show.
 """
 
 import dataclasses
+import importlib
 import math
 
 import numpy as np
@@ -22,6 +23,9 @@ from course_lib.inference import generate_ids, interventions
 from course_lib.numpy_track.gradcheck import gradient_check
 from course_lib.text import Batches, CharTokenizer, load_corpus
 from course_lib.training import load_checkpoint, save_checkpoint, train
+
+for track in (NUMPY, TORCH):
+    track.today = importlib.import_module(f"course_lib.{track.name}_track.today")
 
 V, T = 11, 8
 BASE = GPTConfig(V, T, 16, 4, 2, activation="gelu", init="uniform", dtype="float64")
@@ -44,6 +48,8 @@ SWITCHES = {
     "window": {"window": 3},
     "window of one": {"window": 1},
     "rotary and window": {"positions": "rotary", "window": 3},
+    "normalised embedding": {"embedding_norm": True, "norm_eps": 0.1},
+    "normalised embedding, tied": {"embedding_norm": True, "embedding_std": 0.3, "tied": True},
 }
 LLAMA = {
     "norm_layer": "rms_norm", "norm_eps": 0.1, "positions": "rotary", "rope_theta": 100.0, "activation": "swiglu",
@@ -65,6 +71,7 @@ def mixtures(count=10):
             "d_ff": one_of(None, 9), "kv_heads": one_of(None, 1, 2, 4), "head_dim": one_of(None, 2, 6),
             "qk_norm": one_of(True, False), "bias": one_of(True, False), "window": one_of(None, 1, 4, 20),
             "tied": one_of(True, False), "attention_bias": one_of(True, False), "residual_scaled": one_of(True, False),
+            "embedding_norm": one_of(True, False),
         }  # fmt: skip
 
 
@@ -150,6 +157,8 @@ def reference(model, ids, fault=None):
         return affine(TF.silu(gate) * up, f"{at}.down")
 
     x = w["token.weight"][torch.tensor(ids)]
+    if c.embedding_norm:  # the token's vector, before its position is added; a tied head reads the table as it is
+        x = TF.rms_norm(x, x.shape[-1:], eps=c.norm_eps)
     x = x + w["position"][: ids.shape[1]] if "position" in w else x
     for i in range(c.layers):
         for name, layer in (("attention", attention), ("mlp", mlp)):
@@ -376,12 +385,37 @@ def test_a_checkpoint_brings_the_settings_back(options, tmp_path):
         ({"norm_eps": 0}, "norm_eps must be above 0, not 0"),
         ({"rope_theta": -1.0}, "rope_theta must be above 0, not -1.0"),
         ({"rope_scaling": (8.0, 4.0, 1.0, 100)}, r"rope_scaling must be \(factor, low, high, original\), all above 0"),
+        ({"embedding_std": 0}, "embedding_std must be above 0, not 0"),
+        ({"embedding_std": math.inf}, "embedding_std must be above 0, not inf"),
         ({"width": 10}, "width 10 is not divisible by 4 heads"),
     ],
 )
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(BASE, **options)
+
+
+@both_tracks
+def test_the_initial_scale_of_the_token_table_is_its_own(track):
+    """The other weights are those of a model without the setting, number for number."""
+    size = {"vocab_size": 64, "width": 32, "init": "small"}
+    plain, own = (
+        track.models.GPT(dataclasses.replace(BASE, **size, embedding_std=std), seed=3).state_dict()
+        for std in (None, 0.5)
+    )
+    assert abs(plain["token.weight"].std() - 0.02) < 0.001 and abs(own["token.weight"].std() - 0.5) < 0.02
+    assert_close(own.pop("token.weight"), 25 * plain.pop("token.weight"), 1e-12)
+    for name, value in plain.items():
+        np.testing.assert_array_equal(own[name], value, name)
+
+
+@both_tracks
+def test_a_normalised_embedding_has_one_size(track):
+    table = track.today.NormalizedEmbedding(V, 16, init=0, std=7.0, eps=1e-12)
+    out, rows = array(table(some_ids(2, T))), array(table.weight)[some_ids(2, T)]
+    assert_close((out**2).mean(-1), np.ones((2, T)), 1e-6)
+    assert_close(out * np.sqrt((rows**2).mean(-1, keepdims=True)), rows, 1e-4)  # the direction is the row's
+    assert [name for name, _ in table.named_parameters()] == ["weight"]
 
 
 def test_the_size_of_the_gated_mlp():

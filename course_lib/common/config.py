@@ -74,6 +74,8 @@ class GPTConfig:
     kv_heads: int | None = None  # heads of key and value, each shared by H / kv_heads query heads; None: H
     head_dim: int | None = None  # D; None: C / H
     qk_norm: bool = False  # is each query and key normalised (RMSNorm over D), before it is rotated?
+    embedding_std: float | None = None  # standard deviation of the initial token table; None: as ``init`` says
+    embedding_norm: bool = False  # is each token's vector divided by the root of its mean square, before all blocks?
     window: int | None = None  # a position attends to itself and the window - 1 before it; None: to all before it
     bias: bool = True  # do LayerNorm, MLP and head add a bias? (attention: attention_bias)
 
@@ -97,8 +99,8 @@ class GPTConfig:
         if self.rope_scaling is not None:
             object.__setattr__(self, "rope_scaling", tuple(self.rope_scaling))  # a list, in a file
             check_rope_scaling(self.rope_scaling)
-        for name in ("norm_eps", "rope_theta"):
-            if not getattr(self, name) > 0:
+        for name in ("norm_eps", "rope_theta", "embedding_std"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
 
     @property

@@ -44,6 +44,7 @@ class Recipe:
     weight_decay: float = 0.1  # on matrices and tables only
     clip: float = 1.0
     optimizer: str = "AdamW"  # or "Muon": Muon for the matrices of the blocks, AdamW for the rest
+    adamw_lr: float | None = None  # with Muon, the highest rate of the rest; None: lr
 
     def data(self, text=None):
         """Return the recipe's text, or another, as RecipeData: 90 % for training, the last 10 % for validation."""
@@ -74,7 +75,10 @@ class Recipe:
         settings = {"betas": self.betas, "weight_decay": self.weight_decay}
         if self.optimizer == "Muon":
             blocks = (p for block in model.blocks for p in block.parameters())
-            return track.Muon(model.parameters(), self.lr, [p for p in blocks if p.ndim == 2], **settings)
+            matrices = [p for p in blocks if p.ndim == 2]
+            return track.Muon(model.parameters(), self.lr, matrices, adamw_lr=self.adamw_lr, **settings)
+        if self.optimizer == "AdamW" and self.adamw_lr is not None:
+            raise ValueError(f"adamw_lr {self.adamw_lr} is a setting of Muon: with AdamW, set lr")
         if self.optimizer == "AdamW":
             return track.AdamW(model.parameters(), self.lr, **settings)
         raise ValueError(f"optimizer must be 'AdamW' or 'Muon', not {self.optimizer!r}")

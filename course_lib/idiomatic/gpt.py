@@ -110,6 +110,8 @@ class GPT(nn.Module):
         if not 1 <= T <= self.context_length:
             raise ValueError(f"a window of {T} tokens: the model takes 1 to {self.context_length} (its context)")
         x = self.token(ids)  # (B, T) -> (B, T, C)
+        if self.config.embedding_norm:
+            x = F.rms_norm(x, x.shape[-1:], eps=self.config.norm_eps)
         if self.position is not None:
             x = x + self.position(torch.arange(T, device=ids.device))
         x = self.dropout(x)

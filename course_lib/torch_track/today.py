@@ -7,8 +7,8 @@ Letters: B batch, T time, S positions so far, C channels, H query heads, G key a
 from ..common.initializer import as_initializer
 from ..common.positions import rotary_angles
 from . import functional as F
-from .modules import MLP, Dropout, LayerNorm, Linear, Module, SelfAttention
-from .tensor import Parameter
+from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention
+from .tensor import Parameter, from_numpy
 
 
 class RMSNorm(Module):
@@ -20,6 +20,18 @@ class RMSNorm(Module):
 
     def forward(self, x):
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+class NormalizedEmbedding(Embedding):
+    """An Embedding whose vectors are divided by the root of their mean square, without a weight: (...) -> (..., C)."""
+
+    def __init__(self, size, width, init=None, std=None, eps=1e-5):
+        init = as_initializer(init)
+        super().__init__(size, width, init, std)
+        self.ones, self.eps = from_numpy(init.constant(1, width)), eps  # untrained
+
+    def forward(self, ids):
+        return F.rms_norm(super().forward(ids), self.ones.shape, self.ones, self.eps)
 
 
 class SwiGLU(Module):
@@ -85,6 +97,14 @@ class GroupedQueryAttention(SelfAttention):
     def share(self, x):
         """Give each query head its key or value head: (B, G, S, D) -> (B, H, S, D)."""
         return x if self.kv_heads == self.heads else F.repeat_interleave(x, self.heads // self.kv_heads, 1)
+
+
+def token_layer(config, init):
+    """Return the token table that ``config`` asks for."""
+    V, C, std = config.vocab_size, config.width, config.embedding_std
+    if config.embedding_norm:
+        return NormalizedEmbedding(V, C, init, std, config.norm_eps)
+    return Embedding(V, C, init, std)
 
 
 def norm_layer(config, init):
