@@ -48,6 +48,10 @@ SWITCHES = {
     "window": {"window": 3},
     "window of one": {"window": 1},
     "rotary and window": {"positions": "rotary", "window": 3},
+    "convolution": {"conv_kernel": 3},
+    "convolution of one": {"conv_kernel": 1},
+    "convolution longer than the text, rotary": {"conv_kernel": 2 * T, "positions": "rotary"},
+    "convolution and window": {"conv_kernel": 3, "window": 3, "positions": "rotary", "kv_heads": 2},
     "normalised embedding": {"embedding_norm": True, "norm_eps": 0.1},
     "normalised embedding, tied": {"embedding_norm": True, "embedding_std": 0.3, "tied": True},
 }
@@ -71,7 +75,7 @@ def mixtures(count=10):
             "d_ff": one_of(None, 9), "kv_heads": one_of(None, 1, 2, 4), "head_dim": one_of(None, 2, 6),
             "qk_norm": one_of(True, False), "bias": one_of(True, False), "window": one_of(None, 1, 4, 20),
             "tied": one_of(True, False), "attention_bias": one_of(True, False), "residual_scaled": one_of(True, False),
-            "embedding_norm": one_of(True, False),
+            "embedding_norm": one_of(True, False), "conv_kernel": one_of(None, None, 1),
         }  # fmt: skip
 
 
@@ -136,6 +140,10 @@ def reference(model, ids, fault=None):
         return torch.stack(both, -1).flatten(-2) if interleaved else torch.cat(both, -1)
 
     def attention(x, at):
+        if c.conv_kernel:
+            taps = w[f"{at}.conv.weight"]  # (C, 1, K), as torch.nn.Conv1d's
+            padded = TF.pad(x.mT, (c.conv_kernel - 1, 0))
+            x = x + TF.conv1d(padded, taps, groups=c.width).mT
         q, k, v = (affine(x, f"{at}.{n}").unflatten(-1, (-1, D)).transpose(1, 2) for n in ("query", "key", "value"))
         steps = [rotate, normed] if fault == "QK-norm after the rotation" else [normed, rotate]
         for step in steps + [rotate] * (fault == "rotated twice"):
@@ -239,8 +247,10 @@ def test_in_float32_too(options):
         (lambda F, x: F.silu(x * 3), [(4, 5)]),
         (lambda F, x: F.rotary(x, *rotary_angles(2, 3, 6, 10.0)), [(2, 3, 6)]),
         (lambda F, x: F.repeat_interleave(x, 3, 1), [(2, 2, 3)]),
+        (lambda F, x, w: F.causal_conv1d(x, w), [(2, 5, 3), (3, 1, 2)]),
+        (lambda F, x, w: F.causal_conv1d(x, w, np.ones((2, 3, 3))), [(2, 2, 3), (3, 1, 4)]),
     ],
-    ids=["rms_norm", "silu", "rotary", "repeat_interleave"],
+    ids=["rms_norm", "silu", "rotary", "repeat_interleave", "causal_conv1d", "causal_conv1d after something"],
 )
 def test_gradients_of_the_functions(function, shapes):
     rng = np.random.default_rng(0)
@@ -301,7 +311,7 @@ def test_the_cache_gives_the_same_logits(track, options):
 @both_tracks
 def test_the_cache_goes_on_beyond_the_context(track, window):
     """The numbers are those of a long context; where the last T tokens are all that counts, also those without."""
-    options = {**LLAMA, "window": window}
+    options = {**LLAMA, "window": window, "conv_kernel": min(window, 3)}
     model, long = made(track, **options), made(track, **options, context_length=5 * T)
     ids = some_ids(1, 5 * T)
     cache, found = model.new_cache(), []
@@ -381,6 +391,9 @@ def test_a_checkpoint_brings_the_settings_back(options, tmp_path):
         ({"positions": "rope"}, "positions must be one of True, False, rotary; not 'rope'"),
         ({"norm_layer": "rms"}, "norm_layer must be one of layer_norm, rms_norm; not 'rms'"),
         ({"window": 0}, "window must be a whole number, at least 1, not 0"),
+        ({"conv_kernel": 0}, "conv_kernel must be a whole number, at least 1, not 0"),
+        ({"conv_kernel": 4, "causal": False}, "a conv_kernel of 4 looks back only: it needs causal=True"),
+        ({"conv_kernel": 4, "window": 3}, "a window of 3 is shorter than the conv_kernel of 4"),
         ({"window": 3, "causal": False}, "a window of 3 looks back only: it needs causal=True"),
         ({"norm_eps": 0}, "norm_eps must be above 0, not 0"),
         ({"rope_theta": -1.0}, "rope_theta must be above 0, not -1.0"),

@@ -33,7 +33,7 @@ def parameter_count(config):
     """Return the number of trained parameters."""
     V, C, D, bias = config.vocab_size, config.width, config.head_size, int(config.bias)
     norm = 0 if config.norm is None else C if config.norm_layer == "rms_norm" else C + C * bias
-    block = norm + (2 * D if config.qk_norm else 0)
+    block = norm + (2 * D if config.qk_norm else 0) + C * (config.conv_kernel or 0)
     if config.attention_bias:
         block += (config.heads + 2 * config.key_value_heads) * D + C
     if config.activation != "none":

@@ -47,8 +47,22 @@ class SwiGLU(Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))  # the gate decides how much of each hidden unit passes
 
 
+class CausalConv1d(Module):
+    """Each channel mixed with its own last K inputs, ``x + causal_conv1d(x)``: (B, T, C) -> (B, T, C).
+
+    With the K numbers that each channel learns, a position knows the K - 1 before it, without attention (So et al. 2021
+    put such sums after query, key and value; Allen-Zhu 2025 in more places). They start at 0.
+    """
+
+    def __init__(self, width, kernel_size, init=None):
+        self.weight = Parameter(as_initializer(init).constant(0, width, 1, kernel_size))
+
+    def forward(self, x, before=None):
+        return x + F.causal_conv1d(x, self.weight, before)
+
+
 class GroupedQueryAttention(SelfAttention):
-    """SelfAttention with fewer heads of key and value, rotary positions, QK-norm and a window, as the config says.
+    """SelfAttention with what the config asks for: fewer heads of key and value, rotary positions, QK-norm and so on.
 
     Query head h reads the key and value head ``h // (H / G)`` (Ainslie et al. 2023). ``weights`` is (B, H, T, S), as in
     SelfAttention. A cache holds the G heads, their keys normalised and rotated by their own position.
@@ -58,6 +72,7 @@ class GroupedQueryAttention(SelfAttention):
         C, H, G, D = config.width, config.heads, config.key_value_heads, config.head_size
         bias, init = config.attention_bias, as_initializer(init)
         self.config, self.heads, self.kv_heads = config, H, G
+        self.conv = CausalConv1d(C, config.conv_kernel, init) if config.conv_kernel else None
         self.query = Linear(C, H * D, bias, init)
         self.key = Linear(C, G * D, bias, init)
         self.value = Linear(C, G * D, bias, init)
@@ -71,6 +86,8 @@ class GroupedQueryAttention(SelfAttention):
 
     def forward(self, x, cache=None, layer=0):
         B, T, _ = x.shape
+        if self.conv is not None:
+            x = self.conv(x, None if cache is None else cache.inputs_before(layer, x))
         q, k, v = self.project(x, 0 if cache is None else cache.position)
         start = 0
         if cache is not None:
