@@ -49,6 +49,7 @@ SWITCHES = {
     "window of one": {"window": 1},
     "rotary and window": {"positions": "rotary", "window": 3},
     "convolution": {"conv_kernel": 3},
+    "convolution before SwiGLU": {"conv_kernel": 2, "activation": "swiglu", "bias": False},
     "convolution of one": {"conv_kernel": 1},
     "convolution longer than the text, rotary": {"conv_kernel": 2 * T, "positions": "rotary"},
     "convolution and window": {"conv_kernel": 3, "window": 3, "positions": "rotary", "kv_heads": 2},
@@ -139,11 +140,13 @@ def reference(model, ids, fault=None):
         both = [turned.real, turned.imag]
         return torch.stack(both, -1).flatten(-2) if interleaved else torch.cat(both, -1)
 
+    def convolved(x, at):
+        if not c.conv_kernel:
+            return x
+        padded = TF.pad(x.mT, (c.conv_kernel - 1, 0))  # (B, C, T), as torch.nn.Conv1d takes it
+        return x + TF.conv1d(padded, w[f"{at}.conv.weight"], groups=c.width).mT
+
     def attention(x, at):
-        if c.conv_kernel:
-            taps = w[f"{at}.conv.weight"]  # (C, 1, K), as torch.nn.Conv1d's
-            padded = TF.pad(x.mT, (c.conv_kernel - 1, 0))
-            x = x + TF.conv1d(padded, taps, groups=c.width).mT
         q, k, v = (affine(x, f"{at}.{n}").unflatten(-1, (-1, D)).transpose(1, 2) for n in ("query", "key", "value"))
         steps = [rotate, normed] if fault == "QK-norm after the rotation" else [normed, rotate]
         for step in steps + [rotate] * (fault == "rotated twice"):
@@ -157,6 +160,7 @@ def reference(model, ids, fault=None):
         return affine(mixed.transpose(1, 2).flatten(2), f"{at}.output")
 
     def mlp(x, at):
+        x = convolved(x, at)
         if c.activation != "swiglu":
             up = affine(x, f"{at}.up")
             return affine(TF.relu(up) if c.activation == "relu" else TF.gelu(up, approximate="tanh"), f"{at}.down")
@@ -392,7 +396,8 @@ def test_a_checkpoint_brings_the_settings_back(options, tmp_path):
         ({"norm_layer": "rms"}, "norm_layer must be one of layer_norm, rms_norm; not 'rms'"),
         ({"window": 0}, "window must be a whole number, at least 1, not 0"),
         ({"conv_kernel": 0}, "conv_kernel must be a whole number, at least 1, not 0"),
-        ({"conv_kernel": 4, "causal": False}, "a conv_kernel of 4 looks back only: it needs causal=True"),
+        ({"conv_kernel": 4, "causal": False}, "a conv_kernel of 4 looks back, before an MLP: it needs both"),
+        ({"conv_kernel": 4, "activation": "none"}, "a conv_kernel of 4 looks back, before an MLP: it needs both"),
         ({"conv_kernel": 4, "window": 3}, "a window of 3 is shorter than the conv_kernel of 4"),
         ({"window": 3, "causal": False}, "a window of 3 looks back only: it needs causal=True"),
         ({"norm_eps": 0}, "norm_eps must be above 0, not 0"),

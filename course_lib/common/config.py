@@ -76,7 +76,7 @@ class GPTConfig:
     qk_norm: bool = False  # is each query and key normalised (RMSNorm over D), before it is rotated?
     embedding_std: float | None = None  # standard deviation of the initial token table; None: as ``init`` says
     embedding_norm: bool = False  # is each token's vector divided by the root of its mean square, before all blocks?
-    conv_kernel: int | None = None  # K: attention reads x + a weighted sum of x at its last K positions; None: x
+    conv_kernel: int | None = None  # K: the MLP reads x + a weighted sum of x at the last K positions
     window: int | None = None  # a position attends to itself and the window - 1 before it; None: to all before it
     bias: bool = True  # do LayerNorm, MLP and head add a bias? (attention: attention_bias)
 
@@ -98,8 +98,8 @@ class GPTConfig:
             raise ValueError(f"rotary positions turn pairs of channels: the head size {self.head_size} must be even")
         if self.window is not None and not self.causal:
             raise ValueError(f"a window of {self.window} looks back only: it needs causal=True")
-        if self.conv_kernel is not None and not self.causal:
-            raise ValueError(f"a conv_kernel of {self.conv_kernel} looks back only: it needs causal=True")
+        if self.conv_kernel is not None and not (self.causal and self.activation != "none"):
+            raise ValueError(f"a conv_kernel of {self.conv_kernel} looks back, before an MLP: it needs both")
         if (self.window or math.inf) < (self.conv_kernel or 1):
             raise ValueError(f"a window of {self.window} is shorter than the conv_kernel of {self.conv_kernel}")
         if self.rope_scaling is not None:
@@ -116,8 +116,8 @@ class GPTConfig:
 
     @property
     def plain_attention(self):
-        """Return whether attention is GPT-2's: heads of equal number and width, and none of the newer settings."""
-        return not (self.rotary or self.qk_norm or self.kv_heads or self.head_dim or self.conv_kernel or self.window)
+        """Return whether attention is GPT-2's: heads of equal number and width, no rotation, no norm, no window."""
+        return not (self.rotary or self.qk_norm or self.kv_heads or self.head_dim or self.window)
 
     @property
     def head_size(self):

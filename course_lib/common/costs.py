@@ -33,11 +33,11 @@ def parameter_count(config):
     """Return the number of trained parameters."""
     V, C, D, bias = config.vocab_size, config.width, config.head_size, int(config.bias)
     norm = 0 if config.norm is None else C if config.norm_layer == "rms_norm" else C + C * bias
-    block = norm + (2 * D if config.qk_norm else 0) + C * (config.conv_kernel or 0)
+    block = norm + (2 * D if config.qk_norm else 0)
     if config.attention_bias:
         block += (config.heads + 2 * config.key_value_heads) * D + C
     if config.activation != "none":
-        block += norm + bias * ((_mlp_matrices(config) - 1) * config.hidden_units + C)
+        block += norm + bias * ((_mlp_matrices(config) - 1) * config.hidden_units + C) + C * (config.conv_kernel or 0)
     tables = V * C + (config.context_length * C if config.positions and not config.rotary else 0)
     matrices = matrix_numbers(config) - C * V  # those of the blocks
     head = 0 if config.tied else C * V + V * bias

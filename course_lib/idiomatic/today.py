@@ -10,16 +10,28 @@ from torch.nn import functional as F
 from ..common.positions import rotary_angles
 
 
+class CausalConv1d(nn.Conv1d):
+    """Each channel mixed with its own last K inputs, ``x + conv(x)``: (B, T, C) -> (B, T, C)."""
+
+    def __init__(self, width, kernel_size):
+        super().__init__(width, width, kernel_size, padding=kernel_size - 1, groups=width, bias=False)
+
+    def forward(self, x):
+        return x + super().forward(x.mT)[..., : x.shape[1]].mT  # padded on both sides; what looks ahead is cut off
+
+
 class SwiGLU(nn.Module):
     """The gated MLP ``down(silu(gate(x)) * up(x))``: (..., C) -> (..., d_ff) -> (..., C)."""
 
-    def __init__(self, width, d_ff, bias=True):
+    def __init__(self, width, d_ff, bias=True, conv_kernel=None):
         super().__init__()
         self.gate = nn.Linear(width, d_ff, bias)
         self.up = nn.Linear(width, d_ff, bias)
         self.down = nn.Linear(d_ff, width, bias)
+        self.conv = CausalConv1d(width, conv_kernel) if conv_kernel else nn.Identity()
 
     def forward(self, x):
+        x = self.conv(x)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -40,24 +52,13 @@ class Rotary(nn.Module):
         return x * self.cos[:T] + torch.cat([-b, a], dim=-1) * self.sin[:T]
 
 
-class CausalConv1d(nn.Conv1d):
-    """Each channel mixed with its own last K inputs, ``x + conv(x)``: (B, T, C) -> (B, T, C)."""
-
-    def __init__(self, width, kernel_size):
-        super().__init__(width, width, kernel_size, padding=kernel_size - 1, groups=width, bias=False)
-
-    def forward(self, x):
-        return x + super().forward(x.mT)[..., : x.shape[1]].mT  # padded on both sides; what looks ahead is cut off
-
-
 class GroupedQueryAttention(nn.Module):
-    """Causal self-attention with what the config asks for: rotary positions, grouped queries, QK-norm and so on."""
+    """Causal self-attention with what the config asks for: rotary positions, grouped queries, QK-norm, a window."""
 
     def __init__(self, config):
         super().__init__()
         C, H, G, D = config.width, config.heads, config.key_value_heads, config.head_size
         self.head_size, self.shared_by, self.dropout = D, H // G, config.dropout
-        self.conv = CausalConv1d(C, config.conv_kernel) if config.conv_kernel else nn.Identity()
         self.query = nn.Linear(C, H * D, config.attention_bias)
         self.key = nn.Linear(C, G * D, config.attention_bias)
         self.value = nn.Linear(C, G * D, config.attention_bias)
@@ -70,7 +71,7 @@ class GroupedQueryAttention(nn.Module):
         self.register_buffer("allow", allow, persistent=False)
 
     def forward(self, x):
-        T, x = x.shape[1], self.conv(x)
+        T = x.shape[1]
         q, k, v = (
             layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2)  # (B, T, H·D) -> (B, H, T, D), H or G heads
             for layer in (self.query, self.key, self.value)

@@ -60,7 +60,7 @@ def run(model, ids, causal=True, scaled=True, off=()):
 
         def forward(x):
             if hasattr(layer, "project"):
-                q, k, v = layer.project(x if layer.conv is None else layer.conv(x))
+                q, k, v = layer.project(x)
                 k, v = layer.share(k), layer.share(v)  # (1, G, T, D) -> (1, H, T, D)
             else:
                 q, k, v = (F.split_heads(f(x), layer.heads) for f in (layer.query, layer.key, layer.value))

@@ -20,7 +20,7 @@ class KeyValueCache:
     With grouped queries H counts the heads of key and value. With rotary positions and a window the cache ``rolls``:
     full, it drops all but the last window - 1 positions, which are the only ones that the next token sees, and goes on
     as if the context had no end. ``position`` counts all tokens so far, ``length`` those that are kept. With a
-    convolution the cache also keeps its ``inputs``.
+    convolution the cache also keeps the ``inputs`` of each MLP.
     Raises ValueError for a model that is not causal, or a batch below 1.
     """
 
@@ -82,7 +82,7 @@ class KeyValueCache:
         self.dropped, self.length = self.position - kept, kept
 
     def inputs_before(self, layer, x):
-        """Keep what attention reads at new positions, x (B, t, C); return the K - 1 inputs before, (B, K - 1, C)."""
+        """Keep what an MLP reads at new positions, x (B, t, C); return its K - 1 inputs before them, (B, K - 1, C)."""
         inputs, missing = self.inputs[layer, :, 0], max(0, self.config.conv_kernel - 1 - self.length)
         inputs[:, self.length : self.length + x.shape[1]] = x.detach().numpy()
         before = inputs[:, max(0, self.length - self.config.conv_kernel + 1) : self.length]

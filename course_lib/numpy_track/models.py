@@ -112,6 +112,13 @@ class Block(Module):
         return x if self.mlp is None else self.mlp(x)
 
 
+class ConvolvedBlock(Block):
+    """A Block whose MLP reads earlier positions, too, through its convolution, and so takes the cache."""
+
+    def forward(self, x, *past):
+        return self.mlp(self.attention(x, *past), *past)
+
+
 class GPT(Module):
     """The decoder-only Transformer: ids (B, T) -> logits (B, T, V). ``config`` is a GPTConfig.
 
@@ -126,7 +133,8 @@ class GPT(Module):
         self.dropout = Dropout(config.dropout, np.random.default_rng([seed, 1]))  # not the Generator of the weights
         self.token = token_layer(config, init)
         self.position = Parameter(init.table(T, C)) if config.positions and not config.rotary else None
-        self.blocks = [Block(config, init, self.dropout) for _ in range(config.layers)]
+        block = ConvolvedBlock if config.conv_kernel else Block
+        self.blocks = [block(config, init, self.dropout) for _ in range(config.layers)]
         self.norm = norm_layer(config, init) if config.norm == "pre" else None
         self.head = None if config.tied else Linear(C, V, config.bias, init)
 

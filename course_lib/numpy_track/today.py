@@ -61,8 +61,22 @@ class CausalConv1d(Module):
         return x + F.causal_conv1d(x, self.weight, before)
 
 
+class ConvolvedMLP(MLP):
+    """An MLP that reads its input through a CausalConv1d, ``conv``: (B, T, C) -> (B, T, C)."""
+
+    def forward(self, x, cache=None, layer=0):
+        return super().forward(self.conv(x, None if cache is None else cache.inputs_before(layer, x)))
+
+
+class ConvolvedSwiGLU(SwiGLU):
+    """A SwiGLU that reads its input through a CausalConv1d, ``conv``: (B, T, C) -> (B, T, C)."""
+
+    def forward(self, x, cache=None, layer=0):
+        return super().forward(self.conv(x, None if cache is None else cache.inputs_before(layer, x)))
+
+
 class GroupedQueryAttention(SelfAttention):
-    """SelfAttention with what the config asks for: fewer heads of key and value, rotary positions, QK-norm and so on.
+    """SelfAttention with fewer heads of key and value, rotary positions, QK-norm and a window, as the config says.
 
     Query head h reads the key and value head ``h // (H / G)`` (Ainslie et al. 2023). ``weights`` is (B, H, T, S), as in
     SelfAttention. A cache holds the G heads, their keys normalised and rotated by their own position.
@@ -72,7 +86,6 @@ class GroupedQueryAttention(SelfAttention):
         C, H, G, D = config.width, config.heads, config.key_value_heads, config.head_size
         bias, init = config.attention_bias, as_initializer(init)
         self.config, self.heads, self.kv_heads = config, H, G
-        self.conv = CausalConv1d(C, config.conv_kernel, init) if config.conv_kernel else None
         self.query = Linear(C, H * D, bias, init)
         self.key = Linear(C, G * D, bias, init)
         self.value = Linear(C, G * D, bias, init)
@@ -86,8 +99,6 @@ class GroupedQueryAttention(SelfAttention):
 
     def forward(self, x, cache=None, layer=0):
         B, T, _ = x.shape
-        if self.conv is not None:
-            x = self.conv(x, None if cache is None else cache.inputs_before(layer, x))
         q, k, v = self.project(x, 0 if cache is None else cache.position)
         start = 0
         if cache is not None:
@@ -138,10 +149,13 @@ def attention_layer(config, init, dropout, gain):
 
 def mlp_layer(config, init, gain):
     """Return the MLP that ``config`` asks for."""
-    C, d_ff = config.width, config.hidden_units
+    C, d_ff, K = config.width, config.hidden_units, config.conv_kernel
     if config.activation == "swiglu":
-        return SwiGLU(C, d_ff, config.bias, init, gain)
-    mlp = MLP(C, d_ff, config.activation, init, gain)
-    if not config.bias:
-        mlp.up.bias = mlp.down.bias = None
+        mlp = (ConvolvedSwiGLU if K else SwiGLU)(C, d_ff, config.bias, init, gain)
+    else:
+        mlp = (ConvolvedMLP if K else MLP)(C, d_ff, config.activation, init, gain)
+        if not config.bias:
+            mlp.up.bias = mlp.down.bias = None
+    if K:
+        mlp.conv = CausalConv1d(C, K, init)
     return mlp
