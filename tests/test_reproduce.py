@@ -188,8 +188,8 @@ def test_small_notices_what_does_not_hold(place, wrong, monkeypatch, capsys):
     assert small.small(1)
     told = capsys.readouterr().out
     assert told.count(" ok\n") == 8 and told.index("with Muon: torch") < told.index("as good as it gets: numpy")
-    bad = tuple(wrong if i == place else value for i, value in enumerate(good))
-    for results in ((good, bad, best, best), (good, good, bad if place < 2 else good, best)):
+    bad, worse = (tuple(wrong if i == place else value for i, value in enumerate(run)) for run in (good, best))
+    for results in ((good, bad, best, best), (good, good, worse, best)):
         monkeypatch.setattr(small, "side_by_side", canned(*results))
         assert not small.small(1) and capsys.readouterr().out.count(" NO\n") == 1
 
