@@ -167,7 +167,8 @@ BEST_RECIPE = replace(
         "qk_norm": True,
         "embedding_std": 0.1,
         "embedding_norm": True,
-        "conv_kernel": 4,
+        "conv_kernel": 3,
+        "tied": False,
     },
     adamw_lr=2e-2,
 )

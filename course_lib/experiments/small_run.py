@@ -47,16 +47,17 @@ CHANGES = {
         "token table N(0, 0.1), its vectors normalised before the first block",
         {"embedding_std": 0.1, "embedding_norm": True},
     ),
-    "conv": Line("a convolution over the last 4 positions before each MLP", {"conv_kernel": 4}),
+    "conv": Line("a convolution over the last 3 positions before each MLP", {"conv_kernel": 3}),
+    "head": Line("a head of its own, not tied", {"tied": False}),
 }
 # each is one change from the last line above
 TRIED = {
     "today": Line("RMSNorm and SwiGLU", {"norm_layer": "rms_norm", "activation": "swiglu"}),
-    "own head": Line("a head of its own, not tied", {"tied": False}),
     "8 heads": Line("8 heads instead of 4", {"heads": 8}),
     "6 layers": Line("6 blocks of width 104 instead of 4 of 128", {"layers": 6, "width": 104}),
     "base": Line("rotary base 100 instead of 10,000", {"rope_theta": 100.0}),
     "dropout": Line("dropout 0.05", {"dropout": 0.05}),
+    "no conv": Line("no convolution: only a head of its own", {"conv_kernel": None}),
     "lr": Line("Muon's rate 9e-3 instead of 6e-3, AdamW's kept", recipe={"lr": 9e-3}),
     "adamw_lr 4": Line("a rate of 4e-2 for tables and vectors", recipe={"adamw_lr": 4e-2}),
     "decay": Line("weight decay 0.02 instead of 0.1", recipe={"weight_decay": 0.02}),
