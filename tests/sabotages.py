@@ -237,6 +237,8 @@ rms_norm: eps outside the root
     1 / np.sqrt(np.einsum("...c,...c->...", x.data, x.data)[..., None] / size + eps)
     =>
     1 / (np.sqrt(np.einsum("...c,...c->...", x.data, x.data)[..., None] / size) + eps)
+causal_conv1d: backward looks back, too
+    late[:, K - 1 - k : K - 1 - k + T]  =>  padded[:, k : k + T]
 repeat, not repeat_interleave
     np.repeat(x.data, repeats, axis=dim)  =>  np.concatenate([x.data] * repeats, axis=dim)
 window one too wide
@@ -247,6 +249,10 @@ torch rotary: neighbours as pairs
 == course_lib/numpy_track/today.py test_today
 SwiGLU: gate and up exchanged
     F.silu(self.gate(x)) * self.up(x)  =>  F.silu(self.up(x)) * self.gate(x)
+an embedding that is not normalised
+    F.rms_norm(super().forward(ids), self.ones.shape, self.ones, self.eps)  =>  super().forward(ids)
+the initial scale of the tokens forgotten
+    Embedding(V, C, init, std)  =>  Embedding(V, C, init)
 QK-norm of the query alone
     self.query_norm(q), self.key_norm(k)  =>  self.query_norm(q), k
 rotary: rows of the cache, not positions
@@ -254,7 +260,14 @@ rotary: rows of the cache, not positions
 == course_lib/torch_track/cache.py test_today
 cache: rolls with one position too few
     min(self.length, self.config.window - 1)  =>  min(self.length, self.config.window - 2)
+torch cache: a convolution forgets what was dropped
+    (self.keys, self.values, self.inputs)  =>  (self.keys, self.values)
+== course_lib/numpy_track/cache.py test_today
+cache: a convolution begins anew with each token
+    return np.pad(before,  =>  return np.pad(0 * before,
 == course_lib/idiomatic/today.py test_today
+nn.Module: a convolution that looks ahead
+    [..., : x.shape[1]]  =>  [..., -x.shape[1] :]
 nn.Module: halves exchanged
     a, b = x.chunk(2, dim=-1)  =>  b, a = x.chunk(2, dim=-1)
 == course_lib/common/costs.py test_today
@@ -471,7 +484,9 @@ muon: each part clipped by itself
 muon: gradients of matrices add up
                 part.zero_grad(set_to_none)  =>              self.others.zero_grad(set_to_none)
 muon: the schedule does not reach the matrices
-    p.data -= self.lr * 0.2  =>  p.data -= self.parts[0].lr * 0.2
+    self.parts[0].lr, self.others.lr = value,  =>  self.others.lr =
+muon: AdamW's own rate lasts until a schedule sets it
+    self.ratio * value  =>  value
 muon: means begin anew at a resume
     mean[...] = piece.reshape(mean.shape)  =>  mean[...] = 0 * piece.reshape(mean.shape)
 muon: a matrix named twice

@@ -489,6 +489,7 @@ def call(track, name, dtype):
         "merge_heads": (lambda: F.merge_heads(x.reshape(1, 2, 2, 2)), (x,)),
         "silu": (lambda: F.silu(x), (x,)),
         "rms_norm": (lambda: F.rms_norm(x, g.shape, g, 0.1), (x, g)),
+        "causal_conv1d": (lambda: F.causal_conv1d(x.reshape(1, 2, 4), b.reshape(4, 1, 1)), (x, b)),
         "rotary": (lambda: F.rotary(x, *rotary_angles(1, 2, 4)), (x,)),
         "repeat_interleave": (lambda: F.repeat_interleave(x, 2, 0), (x,)),
     }

@@ -234,6 +234,7 @@ def test_against_transformers(track, tmp_path):
         ({"d_ff": 24}, "d_ff is 24, not None or 96"),
         ({"qk_norm": True}, "qk_norm is True, not False"),
         ({"window": 4}, "window is 4, not None"),
+        ({"embedding_norm": True}, "embedding_norm is True, not False"),
         ({"bias": False}, "bias is False, not True"),
         ({"attention_bias": False}, "attention_bias is False, not True"),
         ({"tied": False}, "tied is False, not True"),

@@ -1,5 +1,6 @@
 """Muon in both tracks. The baseline takes the matrix apart with NumPy's SVD, which the course's code never does."""
 
+import dataclasses
 import importlib
 import math
 
@@ -192,6 +193,28 @@ def test_the_others_move_exactly_as_with_adamw_alone(track):
 
 
 @both_tracks
+def test_the_others_may_have_a_rate_of_their_own(track):
+    """It keeps its proportion to the rate that a schedule sets, and a state brings it back."""
+    ps, plain, alone = parameters(track), parameters(track), parameters(track)
+    mine, same = muon(track, ps, lr=0.1, adamw_lr=0.3), muon(track, plain, lr=0.1)
+    alone = {name: p for name, p in alone.items() if name not in MATRICES}
+    other = track.optim.AdamW(alone.values(), 0.3)
+    for seed, rate in enumerate((0.1, 0.04, 0.02)):
+        for of in (ps, plain, alone):
+            give(of, seed)
+        mine.lr = same.lr = rate
+        other.lr = mine.ratio * rate
+        for optimizer in (mine, same, other):
+            optimizer.step()
+    for name in ps:
+        np.testing.assert_array_equal(array(ps[name]), array((plain if name in MATRICES else alone)[name]))
+    assert (mine.lr, mine.state_dict()["lr"]) == (0.02, 0.02) and abs(mine.others.lr - 0.06) < 1e-12
+    again = muon(track, parameters(track), lr=0.5, adamw_lr=1.5)
+    again.load_state_dict(mine.state_dict())
+    assert again.lr == 0.02 and abs(again.others.lr - 0.06) < 1e-12
+
+
+@both_tracks
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_step_keeps_the_precision_and_the_numbers_in_their_vectors(track, dtype):
     ps = parameters(track, dtype)
@@ -250,6 +273,8 @@ def test_the_norm_is_that_of_all_parameters_together(track):
         ({"momentum": math.nan}, "momentum must be .*not nan"),
         ({"lr": -0.1}, "lr must be .*not -0.1"),
         ({"lr": math.inf}, "lr must be .*not inf"),
+        ({"adamw_lr": -0.1}, "lr must be .*not -0.1"),
+        ({"adamw_lr": 0.1, "lr": 0}, "adamw_lr is kept in proportion to lr, which must be above 0, not 0"),
         ({"weight_decay": -0.1}, "weight_decay must be .*not -0.1"),
         ({"betas": (0.9, 1.0)}, r"betas must be .*not \(0.9, 1.0\)"),
     ],
@@ -314,6 +339,8 @@ def test_a_recipe_gives_muon_the_matrices_of_the_blocks_and_nothing_else(track, 
     assert [id(p) for p in optimizer.parameters] == [id(p) for p in model.parameters()]
     assert (optimizer.lr, optimizer.others.betas, optimizer.momentum) == (0.25, (0.7, 0.8), 0.95)
     assert optimizer.weight_decay == optimizer.others.weight_decay == 0.3
+    own = dataclasses.replace(recipe, adamw_lr=0.5).new_optimizer(track.package, track.models.GPT(config))
+    assert (own.lr, own.others.lr, optimizer.others.lr) == (0.25, 0.5, 0.25)
 
 
 @both_tracks
@@ -323,6 +350,8 @@ def test_a_recipe_without_a_word_takes_adamw_and_refuses_an_unknown_one(track):
     optimizer = plain.new_optimizer(track.package, model)
     assert type(optimizer) is track.optim.AdamW and len(optimizer.parameters) == len(model.parameters())
     assert (optimizer.lr, optimizer.betas, optimizer.weight_decay) == (0.25, (0.7, 0.8), 0.3)
+    with pytest.raises(ValueError, match="adamw_lr 0.5 is a setting of Muon: with AdamW, set lr"):
+        dataclasses.replace(plain, adamw_lr=0.5).new_optimizer(track.package, model)
     recipe = Recipe("hello", "characters", {}, 10, 2, 0.25, 0.0, optimizer="muon")
     with pytest.raises(ValueError, match="optimizer must be 'AdamW' or 'Muon', not 'muon'"):
         recipe.new_optimizer(track.package, model)

@@ -60,6 +60,8 @@ FUNCTIONS = {
     "log_softmax axis 0": (lambda t, x: t.F.log_softmax(x, dim=0), [(2, 5, 4)]),
     "layer_norm 1-D": (lambda t, x, g, b: t.F.layer_norm(x, (6,), g, b), [(6,), (6,), (6,)]),
     "layer_norm": (lambda t, x, g, b: t.F.layer_norm(x, (6,), g, b, 1e-3), [(2, 5, 6), (6,), (6,)]),
+    "causal_conv1d": (lambda t, x, w: t.F.causal_conv1d(x, w), [(2, 5, 3), (3, 1, 4)]),
+    "causal_conv1d longer than x": (lambda t, x, w: t.F.causal_conv1d(x, w), [(2, 2, 3), (3, 1, 5)]),
     "rms_norm": (lambda t, x, w: t.F.rms_norm(x, (6,), w, 1e-3), [(2, 5, 6), (6,)]),
     "rms_norm 1-D": (lambda t, x, w: t.F.rms_norm(x, (6,), w, 1e-3), [(6,), (6,)]),
     "cross_entropy 1-D": (lambda t, x: t.F.cross_entropy(x, np.array([1])), [(5,)]),

@@ -5,6 +5,7 @@ make the usual mistakes: each of them must show.
 """
 
 import dataclasses
+import importlib
 import math
 
 import numpy as np
@@ -22,6 +23,9 @@ from course_lib.inference import generate_ids, interventions
 from course_lib.numpy_track.gradcheck import gradient_check
 from course_lib.text import Batches, CharTokenizer, load_corpus
 from course_lib.training import load_checkpoint, save_checkpoint, train
+
+for track in (NUMPY, TORCH):
+    track.today = importlib.import_module(f"course_lib.{track.name}_track.today")
 
 V, T = 11, 8
 BASE = GPTConfig(V, T, 16, 4, 2, activation="gelu", init="uniform", dtype="float64")
@@ -44,6 +48,13 @@ SWITCHES = {
     "window": {"window": 3},
     "window of one": {"window": 1},
     "rotary and window": {"positions": "rotary", "window": 3},
+    "convolution": {"conv_kernel": 3},
+    "convolution before SwiGLU": {"conv_kernel": 2, "activation": "swiglu", "bias": False},
+    "convolution of one": {"conv_kernel": 1},
+    "convolution longer than the text, rotary": {"conv_kernel": 2 * T, "positions": "rotary"},
+    "convolution and window": {"conv_kernel": 3, "window": 3, "positions": "rotary", "kv_heads": 2},
+    "normalised embedding": {"embedding_norm": True, "norm_eps": 0.1},
+    "normalised embedding, tied": {"embedding_norm": True, "embedding_std": 0.3, "tied": True},
 }
 LLAMA = {
     "norm_layer": "rms_norm", "norm_eps": 0.1, "positions": "rotary", "rope_theta": 100.0, "activation": "swiglu",
@@ -65,6 +76,7 @@ def mixtures(count=10):
             "d_ff": one_of(None, 9), "kv_heads": one_of(None, 1, 2, 4), "head_dim": one_of(None, 2, 6),
             "qk_norm": one_of(True, False), "bias": one_of(True, False), "window": one_of(None, 1, 4, 20),
             "tied": one_of(True, False), "attention_bias": one_of(True, False), "residual_scaled": one_of(True, False),
+            "embedding_norm": one_of(True, False), "conv_kernel": one_of(None, None, 1),
         }  # fmt: skip
 
 
@@ -128,6 +140,12 @@ def reference(model, ids, fault=None):
         both = [turned.real, turned.imag]
         return torch.stack(both, -1).flatten(-2) if interleaved else torch.cat(both, -1)
 
+    def convolved(x, at):
+        if not c.conv_kernel:
+            return x
+        padded = TF.pad(x.mT, (c.conv_kernel - 1, 0))  # (B, C, T), as torch.nn.Conv1d takes it
+        return x + TF.conv1d(padded, w[f"{at}.conv.weight"], groups=c.width).mT
+
     def attention(x, at):
         q, k, v = (affine(x, f"{at}.{n}").unflatten(-1, (-1, D)).transpose(1, 2) for n in ("query", "key", "value"))
         steps = [rotate, normed] if fault == "QK-norm after the rotation" else [normed, rotate]
@@ -142,6 +160,7 @@ def reference(model, ids, fault=None):
         return affine(mixed.transpose(1, 2).flatten(2), f"{at}.output")
 
     def mlp(x, at):
+        x = convolved(x, at)
         if c.activation != "swiglu":
             up = affine(x, f"{at}.up")
             return affine(TF.relu(up) if c.activation == "relu" else TF.gelu(up, approximate="tanh"), f"{at}.down")
@@ -150,6 +169,8 @@ def reference(model, ids, fault=None):
         return affine(TF.silu(gate) * up, f"{at}.down")
 
     x = w["token.weight"][torch.tensor(ids)]
+    if c.embedding_norm:  # the token's vector, before its position is added; a tied head reads the table as it is
+        x = TF.rms_norm(x, x.shape[-1:], eps=c.norm_eps)
     x = x + w["position"][: ids.shape[1]] if "position" in w else x
     for i in range(c.layers):
         for name, layer in (("attention", attention), ("mlp", mlp)):
@@ -230,8 +251,10 @@ def test_in_float32_too(options):
         (lambda F, x: F.silu(x * 3), [(4, 5)]),
         (lambda F, x: F.rotary(x, *rotary_angles(2, 3, 6, 10.0)), [(2, 3, 6)]),
         (lambda F, x: F.repeat_interleave(x, 3, 1), [(2, 2, 3)]),
+        (lambda F, x, w: F.causal_conv1d(x, w), [(2, 5, 3), (3, 1, 2)]),
+        (lambda F, x, w: F.causal_conv1d(x, w, np.ones((2, 3, 3))), [(2, 2, 3), (3, 1, 4)]),
     ],
-    ids=["rms_norm", "silu", "rotary", "repeat_interleave"],
+    ids=["rms_norm", "silu", "rotary", "repeat_interleave", "causal_conv1d", "causal_conv1d after something"],
 )
 def test_gradients_of_the_functions(function, shapes):
     rng = np.random.default_rng(0)
@@ -292,7 +315,7 @@ def test_the_cache_gives_the_same_logits(track, options):
 @both_tracks
 def test_the_cache_goes_on_beyond_the_context(track, window):
     """The numbers are those of a long context; where the last T tokens are all that counts, also those without."""
-    options = {**LLAMA, "window": window}
+    options = {**LLAMA, "window": window, "conv_kernel": min(window, 3)}
     model, long = made(track, **options), made(track, **options, context_length=5 * T)
     ids = some_ids(1, 5 * T)
     cache, found = model.new_cache(), []
@@ -372,16 +395,45 @@ def test_a_checkpoint_brings_the_settings_back(options, tmp_path):
         ({"positions": "rope"}, "positions must be one of True, False, rotary; not 'rope'"),
         ({"norm_layer": "rms"}, "norm_layer must be one of layer_norm, rms_norm; not 'rms'"),
         ({"window": 0}, "window must be a whole number, at least 1, not 0"),
+        ({"conv_kernel": 0}, "conv_kernel must be a whole number, at least 1, not 0"),
+        ({"conv_kernel": 4, "causal": False}, "a conv_kernel of 4 looks back, before an MLP: it needs both"),
+        ({"conv_kernel": 4, "activation": "none"}, "a conv_kernel of 4 looks back, before an MLP: it needs both"),
+        ({"conv_kernel": 4, "window": 3}, "a window of 3 is shorter than the conv_kernel of 4"),
         ({"window": 3, "causal": False}, "a window of 3 looks back only: it needs causal=True"),
         ({"norm_eps": 0}, "norm_eps must be above 0, not 0"),
         ({"rope_theta": -1.0}, "rope_theta must be above 0, not -1.0"),
         ({"rope_scaling": (8.0, 4.0, 1.0, 100)}, r"rope_scaling must be \(factor, low, high, original\), all above 0"),
+        ({"embedding_std": 0}, "embedding_std must be above 0, not 0"),
+        ({"embedding_std": math.inf}, "embedding_std must be above 0, not inf"),
         ({"width": 10}, "width 10 is not divisible by 4 heads"),
     ],
 )
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(BASE, **options)
+
+
+@both_tracks
+def test_the_initial_scale_of_the_token_table_is_its_own(track):
+    """The other weights are those of a model without the setting, number for number."""
+    size = {"vocab_size": 64, "width": 32, "init": "small"}
+    plain, own = (
+        track.models.GPT(dataclasses.replace(BASE, **size, embedding_std=std), seed=3).state_dict()
+        for std in (None, 0.5)
+    )
+    assert abs(plain["token.weight"].std() - 0.02) < 0.001 and abs(own["token.weight"].std() - 0.5) < 0.02
+    assert_close(own.pop("token.weight"), 25 * plain.pop("token.weight"), 1e-12)
+    for name, value in plain.items():
+        np.testing.assert_array_equal(own[name], value, name)
+
+
+@both_tracks
+def test_a_normalised_embedding_has_one_size(track):
+    table = track.today.NormalizedEmbedding(V, 16, init=0, std=7.0, eps=1e-12)
+    out, rows = array(table(some_ids(2, T))), array(table.weight)[some_ids(2, T)]
+    assert_close((out**2).mean(-1), np.ones((2, T)), 1e-6)
+    assert_close(out * np.sqrt((rows**2).mean(-1, keepdims=True)), rows, 1e-4)  # the direction is the row's
+    assert [name for name, _ in table.named_parameters()] == ["weight"]
 
 
 def test_the_size_of_the_gated_mlp():

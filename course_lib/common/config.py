@@ -74,13 +74,17 @@ class GPTConfig:
     kv_heads: int | None = None  # heads of key and value, each shared by H / kv_heads query heads; None: H
     head_dim: int | None = None  # D; None: C / H
     qk_norm: bool = False  # is each query and key normalised (RMSNorm over D), before it is rotated?
+    embedding_std: float | None = None  # standard deviation of the initial token table; None: as ``init`` says
+    embedding_norm: bool = False  # is each token's vector divided by the root of its mean square, before all blocks?
+    conv_kernel: int | None = None  # K: the MLP reads x + a weighted sum of x at the last K positions
     window: int | None = None  # a position attends to itself and the window - 1 before it; None: to all before it
     bias: bool = True  # do LayerNorm, MLP and head add a bias? (attention: attention_bias)
 
     def __post_init__(self):
         _whole(self, 1, "vocab_size", "context_length", "width", "heads")
         _whole(self, 0, "layers")
-        _whole(self, 1, *(n for n in ("d_ff", "kv_heads", "head_dim", "window") if getattr(self, n) is not None))
+        optional = ("d_ff", "kv_heads", "head_dim", "conv_kernel", "window")
+        _whole(self, 1, *(name for name in optional if getattr(self, name) is not None))
         _heads_and_dropout(self)
         check_choice("activation", self.activation, (*ACTIVATIONS, "swiglu", "none"))
         check_choice("norm", self.norm, NORMS)
@@ -94,11 +98,15 @@ class GPTConfig:
             raise ValueError(f"rotary positions turn pairs of channels: the head size {self.head_size} must be even")
         if self.window is not None and not self.causal:
             raise ValueError(f"a window of {self.window} looks back only: it needs causal=True")
+        if self.conv_kernel is not None and not (self.causal and self.activation != "none"):
+            raise ValueError(f"a conv_kernel of {self.conv_kernel} looks back, before an MLP: it needs both")
+        if (self.window or math.inf) < (self.conv_kernel or 1):
+            raise ValueError(f"a window of {self.window} is shorter than the conv_kernel of {self.conv_kernel}")
         if self.rope_scaling is not None:
             object.__setattr__(self, "rope_scaling", tuple(self.rope_scaling))  # a list, in a file
             check_rope_scaling(self.rope_scaling)
-        for name in ("norm_eps", "rope_theta"):
-            if not getattr(self, name) > 0:
+        for name in ("norm_eps", "rope_theta", "embedding_std"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
 
     @property

@@ -37,7 +37,7 @@ def parameter_count(config):
     if config.attention_bias:
         block += (config.heads + 2 * config.key_value_heads) * D + C
     if config.activation != "none":
-        block += norm + bias * ((_mlp_matrices(config) - 1) * config.hidden_units + C)
+        block += norm + bias * ((_mlp_matrices(config) - 1) * config.hidden_units + C) + C * (config.conv_kernel or 0)
     tables = V * C + (config.context_length * C if config.positions and not config.rotary else 0)
     matrices = matrix_numbers(config) - C * V  # those of the blocks
     head = 0 if config.tied else C * V + V * bias

@@ -37,9 +37,10 @@ class Initializer:
             return (self.rng.uniform(-1, 1, fan_out) / math.sqrt(fan_in)).astype(self.dtype)
         return self.constant(0, fan_out)
 
-    def table(self, rows, width):
-        """Draw an embedding table, (rows, width)."""
-        deviation = {"small": 0.02, "scaled": 0.1, "uniform": 1.0}[self.scheme]
+    def table(self, rows, width, deviation=None):
+        """Draw an embedding table, (rows, width), with this standard deviation; None: the scheme's."""
+        if deviation is None:
+            deviation = {"small": 0.02, "scaled": 0.1, "uniform": 1.0}[self.scheme]
         return (deviation * self.rng.standard_normal((rows, width))).astype(self.dtype)
 
     def constant(self, value, *shape):

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..torch_track import functional as raw
-from .today import GroupedQueryAttention, SwiGLU, norm_layer
+from .today import CausalConv1d, GroupedQueryAttention, SwiGLU, norm_layer
 
 # those of the raw track, but PyTorch's own function, a single operation, for the ones it has
 ACTIVATIONS = {**raw.ACTIVATIONS, "relu": F.relu, "gelu": partial(F.gelu, approximate="tanh")}
@@ -42,15 +42,16 @@ class SelfAttention(nn.Module):
 class MLP(nn.Module):
     """Two linear layers with a nonlinearity between them: (..., C) -> (..., 4C) -> (..., C)."""
 
-    def __init__(self, width, activation="gelu", d_ff=None, bias=True):
+    def __init__(self, width, activation="gelu", d_ff=None, bias=True, conv_kernel=None):
         super().__init__()
         d_ff = 4 * width if d_ff is None else d_ff
         self.up = nn.Linear(width, d_ff, bias)
         self.down = nn.Linear(d_ff, width, bias)
         self.activation = ACTIVATIONS[activation]
+        self.conv = CausalConv1d(width, conv_kernel) if conv_kernel else nn.Identity()
 
     def forward(self, x):
-        return self.down(self.activation(self.up(x)))
+        return self.down(self.activation(self.up(self.conv(x))))
 
 
 class Residual(nn.Module):
@@ -72,9 +73,9 @@ class Block(nn.Module):
     def __init__(self, config):
         super().__init__()
         attention = SelfAttention if config.plain_attention else GroupedQueryAttention
-        C, d_ff, bias = config.width, config.hidden_units, config.bias
+        C, d_ff, bias, K = config.width, config.hidden_units, config.bias, config.conv_kernel
         gated = config.activation == "swiglu"
-        mlp = SwiGLU(C, d_ff, bias) if gated else MLP(C, config.activation, d_ff, bias)
+        mlp = SwiGLU(C, d_ff, bias, K) if gated else MLP(C, config.activation, d_ff, bias, K)
         self.attention = Residual(attention(config), config)
         self.mlp = Residual(mlp, config)
 
@@ -110,6 +111,8 @@ class GPT(nn.Module):
         if not 1 <= T <= self.context_length:
             raise ValueError(f"a window of {T} tokens: the model takes 1 to {self.context_length} (its context)")
         x = self.token(ids)  # (B, T) -> (B, T, C)
+        if self.config.embedding_norm:
+            x = F.rms_norm(x, x.shape[-1:], eps=self.config.norm_eps)
         if self.position is not None:
             x = x + self.position(torch.arange(T, device=ids.device))
         x = self.dropout(x)

@@ -10,16 +10,28 @@ from torch.nn import functional as F
 from ..common.positions import rotary_angles
 
 
+class CausalConv1d(nn.Conv1d):
+    """Each channel mixed with its own last K inputs, ``x + conv(x)``: (B, T, C) -> (B, T, C)."""
+
+    def __init__(self, width, kernel_size):
+        super().__init__(width, width, kernel_size, padding=kernel_size - 1, groups=width, bias=False)
+
+    def forward(self, x):
+        return x + super().forward(x.mT)[..., : x.shape[1]].mT  # padded on both sides; what looks ahead is cut off
+
+
 class SwiGLU(nn.Module):
     """The gated MLP ``down(silu(gate(x)) * up(x))``: (..., C) -> (..., d_ff) -> (..., C)."""
 
-    def __init__(self, width, d_ff, bias=True):
+    def __init__(self, width, d_ff, bias=True, conv_kernel=None):
         super().__init__()
         self.gate = nn.Linear(width, d_ff, bias)
         self.up = nn.Linear(width, d_ff, bias)
         self.down = nn.Linear(d_ff, width, bias)
+        self.conv = CausalConv1d(width, conv_kernel) if conv_kernel else nn.Identity()
 
     def forward(self, x):
+        x = self.conv(x)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 

@@ -154,6 +154,7 @@ def _layout(config):
         "tied": (True,), "attention_bias": (True,), "bias": (True,), "norm_layer": ("layer_norm",),
         "d_ff": (None, 4 * config.width), "kv_heads": (None, config.heads),
         "head_dim": (None, config.width // config.heads), "qk_norm": (False,), "window": (None,),
+        "embedding_norm": (False,), "conv_kernel": (None,),
     }  # fmt: skip
 
 

@@ -19,7 +19,8 @@ class KeyValueCache:
     copies nothing else. ``model.new_cache()`` makes one, ``model(ids, cache=cache)`` fills it.
     With grouped queries H counts the heads of key and value. With rotary positions and a window the cache ``rolls``:
     full, it drops all but the last window - 1 positions, which are the only ones that the next token sees, and goes on
-    as if the context had no end. ``position`` counts all tokens so far, ``length`` those that are kept.
+    as if the context had no end. ``position`` counts all tokens so far, ``length`` those that are kept. With a
+    convolution the cache also keeps the ``inputs`` of each MLP.
     Raises ValueError for a model that is not causal, or a batch below 1.
     """
 
@@ -35,6 +36,8 @@ class KeyValueCache:
         self.config, self.batch, self.length, self.dropped = config, batch, 0, 0
         self.rolls = config.rotary and config.window is not None and config.window <= config.context_length
         self.keys, self.values = np.zeros(shape, config.dtype), np.zeros(shape, config.dtype)
+        kept = config.context_length if config.conv_kernel else 0
+        self.inputs = np.zeros((config.layers, batch, 1, kept, config.width), config.dtype)
 
     def __repr__(self):
         of = f"{self.length} of {self.config.context_length} positions"
@@ -74,9 +77,16 @@ class KeyValueCache:
     def _drop(self):
         """Forget the positions that no new token sees: its window holds itself and window - 1 more."""
         kept = min(self.length, self.config.window - 1)
-        for array in (self.keys, self.values):
+        for array in (self.keys, self.values, self.inputs):
             array[:, :, :, :kept] = array[:, :, :, self.length - kept : self.length].copy()
         self.dropped, self.length = self.position - kept, kept
+
+    def inputs_before(self, layer, x):
+        """Keep what an MLP reads at new positions, x (B, t, C); return its K - 1 inputs before them, (B, K - 1, C)."""
+        inputs, missing = self.inputs[layer, :, 0], max(0, self.config.conv_kernel - 1 - self.length)
+        inputs[:, self.length : self.length + x.shape[1]] = x.detach().numpy()
+        before = inputs[:, max(0, self.length - self.config.conv_kernel + 1) : self.length]
+        return np.pad(before, ((0, 0), (missing, 0), (0, 0)))  # nothing came before the first
 
     def extend(self, layer, keys, values):
         """Append the keys and values (B, H, t, D) of new positions; return those of all positions (B, H, S, D).

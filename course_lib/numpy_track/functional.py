@@ -265,6 +265,28 @@ def rotary(x, cos, sin):
     return tracked(turned(x.data, sin), (x,), lambda grad: (turned(grad, -sin),))
 
 
+def causal_conv1d(x, weight, before=None):
+    """Return ``Σ_k weight[c, 0, k] · x[t - (K - 1) + k, c]``, channel by channel: (B, T, C) -> (B, T, C).
+
+    ``weight`` is (C, 1, K), as that of torch.nn.Conv1d with ``groups=C``; its last column belongs to the position
+    itself. ``before`` (B, K - 1, C), an array, is what came before x; None: zeros. Here T is the axis before the last.
+    Backward: an input has moved the output of its own position and of the K - 1 after it, so
+    dx[t] = Σ_k weight[k] g[t + (K - 1) - k], and dweight[k] = Σ_t g[t] x[t - (K - 1) + k].
+    """
+    (B, T, C), K = x.shape, weight.shape[-1]
+    nothing = np.zeros((B, K - 1, C), x.dtype)
+    padded = np.concatenate([nothing if before is None else before, x.data], axis=1)  # (B, K - 1 + T, C)
+    out = sum(weight.data[:, 0, k] * padded[:, k : k + T] for k in range(K))
+
+    def backward(grad):
+        late = np.concatenate([grad, nothing], axis=1)
+        by_x = sum(weight.data[:, 0, k] * late[:, K - 1 - k : K - 1 - k + T] for k in range(K))
+        by_weight = [np.einsum("btc,btc->c", grad, padded[:, k : k + T]) for k in range(K)]
+        return by_x, np.stack(by_weight, axis=-1)[:, None]
+
+    return tracked(out, (x, weight), backward)
+
+
 def repeat_interleave(x, repeats, dim):
     """Repeat each index of the axis ``dim``, in place: (..., G, ...) -> (..., G · repeats, ...), 0 0 1 1 ...
 

@@ -158,6 +158,18 @@ def rotary(x, cos, sin):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
+def causal_conv1d(x, weight, before=None):
+    """Return ``Σ_k weight[c, 0, k] · x[t - (K - 1) + k, c]``, channel by channel: (B, T, C) -> (B, T, C).
+
+    ``weight`` is (C, 1, K), as that of torch.nn.Conv1d with ``groups=C``; its last column belongs to the position
+    itself. ``before`` (B, K - 1, C), an array, is what came before x; None: zeros. Here T is the axis before the last.
+    """
+    (B, T, C), K = x.shape, weight.shape[-1]
+    before = x.new_zeros((B, K - 1, C)) if before is None else torch.tensor(before)
+    padded = torch.cat([before, x], 1)  # (B, K - 1 + T, C)
+    return sum(weight[:, 0, k] * padded[:, k : k + T] for k in range(K))
+
+
 def repeat_interleave(x, repeats, dim):
     """Repeat each index of the axis ``dim``, in place: (..., G, ...) -> (..., G · repeats, ...), 0 0 1 1 ..."""
     return torch.repeat_interleave(x, repeats, dim)

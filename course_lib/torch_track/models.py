@@ -15,7 +15,7 @@ from . import functional as F
 from .cache import KeyValueCache
 from .modules import MLP, Dropout, Embedding, Linear, Module, SimpleAttention
 from .tensor import Parameter
-from .today import attention_layer, mlp_layer, norm_layer
+from .today import attention_layer, mlp_layer, norm_layer, token_layer
 
 
 class Bigram(Module):
@@ -112,6 +112,13 @@ class Block(Module):
         return x if self.mlp is None else self.mlp(x)
 
 
+class ConvolvedBlock(Block):
+    """A Block whose MLP reads earlier positions, too, through its convolution, and so takes the cache."""
+
+    def forward(self, x, *past):
+        return self.mlp(self.attention(x, *past), *past)
+
+
 class GPT(Module):
     """The decoder-only Transformer: ids (B, T) -> logits (B, T, V). ``config`` is a GPTConfig.
 
@@ -124,9 +131,10 @@ class GPT(Module):
         init = Initializer(seed, config.init, config.dtype)
         self.config, self.vocab_size, self.context_length = config, V, T
         self.dropout = Dropout(config.dropout, np.random.default_rng([seed, 1]))  # not the Generator of the weights
-        self.token = Embedding(V, C, init)
+        self.token = token_layer(config, init)
         self.position = Parameter(init.table(T, C)) if config.positions and not config.rotary else None
-        self.blocks = [Block(config, init, self.dropout) for _ in range(config.layers)]
+        block = ConvolvedBlock if config.conv_kernel else Block
+        self.blocks = [block(config, init, self.dropout) for _ in range(config.layers)]
         self.norm = norm_layer(config, init) if config.norm == "pre" else None
         self.head = None if config.tied else Linear(C, V, config.bias, init)
 

@@ -37,11 +37,14 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A table with one row, a vector of ``width`` elements, for each of ``size`` ids: (...) -> (..., width)."""
+    """A table with one row, a vector of ``width`` elements, for each of ``size`` ids: (...) -> (..., width).
 
-    def __init__(self, size, width, init=None):
+    ``std`` is the standard deviation of the initial weights; None: that of ``init``.
+    """
+
+    def __init__(self, size, width, init=None, std=None):
         init = as_initializer(init)
-        self.weight = Parameter(init.table(size, width))
+        self.weight = Parameter(init.table(size, width, std))
 
     def forward(self, ids):
         return F.embedding(ids, self.weight)

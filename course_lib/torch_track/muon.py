@@ -35,11 +35,13 @@ class Muon:
     ``matrices`` are some of ``parameters``; AdamW, with ``adamw`` (betas, eps), moves the others. For a matrix p with
     gradient g a step does ``m ← μ m + (1 - μ) g``, looks ahead (Nesterov), ``u = μ m + (1 - μ) g``, then
     ``p ← p - lr · decay · p - lr · 0.2 √max(rows, columns) · orthogonal(u)``. The factor makes the elements of a step
-    about as large as AdamW's (Liu et al. 2025), so that one rate serves both. Raises ValueError unless ``matrices`` are
-    some of the parameters, not all, distinct and two-dimensional, and the momentum μ lies in [0, 1).
+    about as large as AdamW's (Liu et al. 2025), so that one rate serves both; with ``adamw_lr`` AdamW has its own, and
+    whoever sets ``lr`` later, as a schedule does, changes both in proportion. Raises ValueError unless ``matrices`` are
+    some of the parameters, not all, distinct and two-dimensional, and the momentum μ lies in [0, 1); and for an
+    ``adamw_lr`` beside an ``lr`` of 0.
     """
 
-    def __init__(self, parameters, lr, matrices, momentum=0.95, weight_decay=0.01, **adamw):
+    def __init__(self, parameters, lr, matrices, momentum=0.95, weight_decay=0.01, adamw_lr=None, **adamw):
         self.parameters, self.matrices = trained(parameters), trained(matrices)
         known, chosen = {id(p) for p in self.parameters}, {id(p) for p in self.matrices}
         different = len(chosen) == len(self.matrices) > 0
@@ -50,8 +52,11 @@ class Muon:
             )
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {momentum}")
+        if adamw_lr is not None and not lr > 0:
+            raise ValueError(f"adamw_lr is kept in proportion to lr, which must be above 0, not {lr}")
         others = [p for p in self.parameters if id(p) not in chosen]
-        self.others = AdamW(others, lr, weight_decay=weight_decay, **adamw)  # it checks rate and decay
+        self.others = AdamW(others, lr if adamw_lr is None else adamw_lr, weight_decay=weight_decay, **adamw)
+        self.ratio = 1.0 if adamw_lr is None else adamw_lr / lr
         self.parts = [Optimizer(self.matrices, lr), self.others]  # one vector each
         self.momentum, self.weight_decay = momentum, weight_decay
         self.means = [torch.zeros_like(p.data) for p in self.matrices]
@@ -61,12 +66,12 @@ class Muon:
 
     @property
     def lr(self):
-        """Return the learning rate, one for all parameters."""
-        return self.others.lr
+        """Return the learning rate of the matrices; AdamW's is ``ratio`` times as large."""
+        return self.parts[0].lr
 
     @lr.setter
     def lr(self, value):
-        self.others.lr = value
+        self.parts[0].lr, self.others.lr = value, self.ratio * value
 
     def zero_grad(self, set_to_none=True):
         """Clear the gradients: they become None, or else 0."""
@@ -98,8 +103,9 @@ class Muon:
         mark_changed(self.matrices)
 
     def state_dict(self):
-        """Return everything needed to resume exactly: the means of the matrices, and the state of AdamW."""
-        return {"matrices": torch.cat([mean.reshape(-1) for mean in self.means]).numpy(), **self.others.state_dict()}
+        """Return everything needed to resume exactly: the means of the matrices, the rate, and the state of AdamW."""
+        means = torch.cat([mean.reshape(-1) for mean in self.means]).numpy()
+        return {**self.others.state_dict(), "matrices": means, "lr": float(self.lr)}
 
     def load_state_dict(self, state):
         """Resume from ``state``. Raises ValueError if it belongs to another model or another kind of optimiser."""
@@ -109,5 +115,6 @@ class Muon:
         if np.shape(state["matrices"]) != (sum(sizes),):
             raise ValueError(f"matrices has shape {np.shape(state['matrices'])} in this state, here {(sum(sizes),)}")
         self.others.load_state_dict({key: value for key, value in state.items() if key != "matrices"})
+        self.lr = state["lr"]
         for mean, piece in zip(self.means, np.split(state["matrices"], np.cumsum(sizes)[:-1])):
             mean.numpy()[...] = piece.reshape(mean.shape)

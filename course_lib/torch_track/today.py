@@ -7,8 +7,8 @@ Letters: B batch, T time, S positions so far, C channels, H query heads, G key a
 from ..common.initializer import as_initializer
 from ..common.positions import rotary_angles
 from . import functional as F
-from .modules import MLP, Dropout, LayerNorm, Linear, Module, SelfAttention
-from .tensor import Parameter
+from .modules import MLP, Dropout, Embedding, LayerNorm, Linear, Module, SelfAttention
+from .tensor import Parameter, from_numpy
 
 
 class RMSNorm(Module):
@@ -22,6 +22,18 @@ class RMSNorm(Module):
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
+class NormalizedEmbedding(Embedding):
+    """An Embedding whose vectors are divided by the root of their mean square, without a weight: (...) -> (..., C)."""
+
+    def __init__(self, size, width, init=None, std=None, eps=1e-5):
+        init = as_initializer(init)
+        super().__init__(size, width, init, std)
+        self.ones, self.eps = from_numpy(init.constant(1, width)), eps  # untrained
+
+    def forward(self, ids):
+        return F.rms_norm(super().forward(ids), self.ones.shape, self.ones, self.eps)
+
+
 class SwiGLU(Module):
     """The gated MLP ``down(silu(gate(x)) * up(x))``: (..., C) -> (..., d_ff) -> (..., C) (Shazeer 2020)."""
 
@@ -33,6 +45,34 @@ class SwiGLU(Module):
 
     def forward(self, x):
         return self.down(F.silu(self.gate(x)) * self.up(x))  # the gate decides how much of each hidden unit passes
+
+
+class CausalConv1d(Module):
+    """Each channel mixed with its own last K inputs, ``x + causal_conv1d(x)``: (B, T, C) -> (B, T, C).
+
+    With the K numbers that each channel learns, a position knows the K - 1 before it, without attention (So et al. 2021
+    put such sums after query, key and value; Allen-Zhu 2025 in more places). They start at 0.
+    """
+
+    def __init__(self, width, kernel_size, init=None):
+        self.weight = Parameter(as_initializer(init).constant(0, width, 1, kernel_size))
+
+    def forward(self, x, before=None):
+        return x + F.causal_conv1d(x, self.weight, before)
+
+
+class ConvolvedMLP(MLP):
+    """An MLP that reads its input through a CausalConv1d, ``conv``: (B, T, C) -> (B, T, C)."""
+
+    def forward(self, x, cache=None, layer=0):
+        return super().forward(self.conv(x, None if cache is None else cache.inputs_before(layer, x)))
+
+
+class ConvolvedSwiGLU(SwiGLU):
+    """A SwiGLU that reads its input through a CausalConv1d, ``conv``: (B, T, C) -> (B, T, C)."""
+
+    def forward(self, x, cache=None, layer=0):
+        return super().forward(self.conv(x, None if cache is None else cache.inputs_before(layer, x)))
 
 
 class GroupedQueryAttention(SelfAttention):
@@ -87,6 +127,14 @@ class GroupedQueryAttention(SelfAttention):
         return x if self.kv_heads == self.heads else F.repeat_interleave(x, self.heads // self.kv_heads, 1)
 
 
+def token_layer(config, init):
+    """Return the token table that ``config`` asks for."""
+    V, C, std = config.vocab_size, config.width, config.embedding_std
+    if config.embedding_norm:
+        return NormalizedEmbedding(V, C, init, std, config.norm_eps)
+    return Embedding(V, C, init, std)
+
+
 def norm_layer(config, init):
     """Return the norm that ``config`` asks for, over the C channels."""
     if config.norm_layer == "rms_norm":
@@ -101,10 +149,13 @@ def attention_layer(config, init, dropout, gain):
 
 def mlp_layer(config, init, gain):
     """Return the MLP that ``config`` asks for."""
-    C, d_ff = config.width, config.hidden_units
+    C, d_ff, K = config.width, config.hidden_units, config.conv_kernel
     if config.activation == "swiglu":
-        return SwiGLU(C, d_ff, config.bias, init, gain)
-    mlp = MLP(C, d_ff, config.activation, init, gain)
-    if not config.bias:
-        mlp.up.bias = mlp.down.bias = None
+        mlp = (ConvolvedSwiGLU if K else SwiGLU)(C, d_ff, config.bias, init, gain)
+    else:
+        mlp = (ConvolvedMLP if K else MLP)(C, d_ff, config.activation, init, gain)
+        if not config.bias:
+            mlp.up.bias = mlp.down.bias = None
+    if K:
+        mlp.conv = CausalConv1d(C, K, init)
     return mlp
