@@ -7,7 +7,8 @@ from course_lib.exercises import every, find
 from tools import notebook, solved
 
 IMPORTS = (
-    "import math\n\nimport numpy as np\n\nfrom course_lib.exercises import check, hint, progress, solution\n"
+    "import math\n\nimport numpy as np\n\nfrom course_lib.common.positions import rotary_angles\n"
+    "from course_lib.exercises import check, hint, progress, solution\n"
     "from course_lib.numpy_track import AdamW\nfrom course_lib.numpy_track import functional as F"
 )
 
