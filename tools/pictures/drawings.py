@@ -2,6 +2,7 @@
 """Draw the models into notebooks/pictures, for the pages and the README:  python tools/pictures/drawings.py"""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,10 +13,14 @@ def drawings():
     """Return {file name: Drawing}; a test compares the stored files with these."""
     from course_lib.common.config import GPTConfig
     from course_lib.experiments.numbers import NUMBERS_RECIPE
+    from course_lib.inference.gpt2 import gpt2_config
     from course_lib.training import load_checkpoint
-    from course_lib.views import draw_encoder_decoder, draw_gpt
+    from course_lib.views import draw_encoder_decoder, draw_gpt, sketches
 
     gpt = GPTConfig(17)  # of notebook 09
+    then = gpt2_config(4, 4, 64, 32, 65)  # of the size of the ladder's rungs
+    now = replace(then, norm_layer="rms_norm", positions="rotary", activation="swiglu", kv_heads=2, qk_norm=True,
+                  bias=False, attention_bias=False)  # fmt: skip
     return {
         "gpt.svg": draw_gpt(load_checkpoint("shakespeare-gpt").model.config),
         "first-gpt.svg": draw_gpt(GPTConfig(65, 32, 64, layers=2, norm=None, residual=False)),
@@ -24,6 +29,8 @@ def drawings():
         "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
         "gpt-counts.svg": draw_gpt(gpt, counts=True),
         "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
+        "gpt2-block.svg": sketches.draw_blocks(gpt2_config(), names=["GPT-2, the smallest (2019)"]),
+        "today.svg": sketches.draw_blocks(then, now, names=["GPT-2 (2019)", "Today's open models"]),
     }
 
 

@@ -1,0 +1,8 @@
+"""Sketches of one idea each, as vector graphics from a config or from the course's own numbers.
+
+It imports the drawing and the style of views, inference and what lies below.
+"""
+
+from .blocks import draw_blocks
+
+__all__ = ["draw_blocks"]
