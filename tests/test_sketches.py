@@ -4,13 +4,14 @@ import dataclasses
 import re
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 from course_lib import get_track
 from course_lib.common.config import GPTConfig
 from course_lib.inference.gpt2 import gpt2_config
 from course_lib.views import sketches
-from course_lib.views.sketches import blocks
+from course_lib.views.sketches import blocks, today
 from course_lib.views.sketches.marks import LIT_FILL, TONES, Sketch, shade
 from course_lib.views.style import CARD, INK, MUTED, PALETTE, advance
 from tools.pictures import drawings
@@ -115,3 +116,47 @@ def test_gpt2_has_its_published_size():
         sketches.draw_blocks(gpt2_config(), gpt2_config(), names=["one"])
     with pytest.raises(ValueError, match='needs norm="pre"'):
         sketches.draw_blocks(GPTConfig(9, norm="post"), names=["one"])
+
+
+# ---- today ----------------------------------------------------------------------------------------------------------
+
+
+def test_rotary_scores_depend_on_the_distance_only():
+    near, same, far = today.rotary_scores(today.DISTANCES)
+    assert near == pytest.approx(same) == pytest.approx(sum(np.cos(10.0**-i) for i in range(4)))
+    assert far == pytest.approx(sum(np.cos(3 * 10.0**-i) for i in range(4)))
+    drawn = texts(sketches.draw_rotary())
+    assert drawn.count(f"q · k = {near:.2f}") == 2 and f"q · k = {far:.2f}" in drawn
+    assert sketches.draw_rotary(positions=5).svg.count("<circle") < sketches.draw_rotary().svg.count("<circle")
+
+
+def test_grouped_queries_count_what_a_cache_holds():
+    config = dataclasses.replace(gpt2_config(4, 4, 64, 32, 65), kv_heads=2, positions="rotary")
+    drawn = texts(sketches.draw_grouped_queries(config))
+    for kv_heads in (None, 2):
+        cache = get_track("numpy").GPT(dataclasses.replace(config, kv_heads=kv_heads)).new_cache()
+        numbers = (cache.keys.size + cache.values.size) // (config.layers * config.context_length)
+        assert any(text.endswith(f"= {numbers} numbers") for text in drawn)
+    assert drawn.count("key 0") == 2 and drawn.count("key 1") == 2 and drawn.count("key 3") == 1
+
+
+def test_swiglu_shows_what_the_layer_computes():
+    v = today.swiglu_numbers()
+    assert np.allclose(v["silu"], v["gate"] / (1 + np.exp(-v["gate"])))
+    assert np.allclose(v["product"], v["silu"] * v["up"])
+    drawn = " ".join(texts(sketches.draw_swiglu())).replace("−", "-")
+    assert all(f"{round(number, 2) + 0.0:.2f}" in drawn for values in v.values() for number in values)
+
+
+def test_the_rolling_cache_holds_what_the_window_reads():
+    for position, held in today.cache_rows(8, 4, 30):
+        assert held[-1] == position and held[0] <= max(0, position - 3) and len(held) <= 8
+        assert held == list(range(held[0], position + 1))
+    drawn = texts(sketches.draw_window())
+    assert drawn.count("full: it rolls") == 2 and "token 13" in drawn
+
+
+def test_norms_are_those_of_the_formulas():
+    drawn = texts(sketches.draw_norms((1.0, 2.0, 3.0)))
+    assert {"(x − 2.00) / 0.82", "x / 2.16", "−1.2", "1.4"} <= set(drawn)
+    check_legible(sketches.draw_norms((-1.0, 2.0, 3.0)))

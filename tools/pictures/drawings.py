@@ -31,6 +31,11 @@ def drawings():
         "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
         "gpt2-block.svg": sketches.draw_blocks(gpt2_config(), names=["GPT-2, the smallest (2019)"]),
         "today.svg": sketches.draw_blocks(then, now, names=["GPT-2 (2019)", "Today's open models"]),
+        "rotary.svg": sketches.draw_rotary(),
+        "grouped-queries.svg": sketches.draw_grouped_queries(now),
+        "swiglu.svg": sketches.draw_swiglu(),
+        "window.svg": sketches.draw_window(),
+        "norms.svg": sketches.draw_norms(),
     }
 
 
