@@ -1,7 +1,6 @@
 """Drawings of the models: right in their parts and numbers, well-formed, legible, and with words for who cannot see."""
 
 import dataclasses
-import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -10,9 +9,8 @@ import pytest
 
 from course_lib import get_track
 from course_lib.common.config import GPTConfig, TransformerConfig
-from course_lib.experiments.ladder import ALL
 from course_lib.text import windows
-from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt, sketches
+from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt
 from course_lib.views.drawing import LIT, PARTS, ROAD, part_counts
 from course_lib.views.style import CARD, INK, MUTED
 from tools.pictures import drawings
@@ -112,47 +110,11 @@ def test_the_stored_drawings_are_those_of_these_models():
     assert stored == {name: drawing.svg + "\n" for name, drawing in drawings.drawings().items()}
 
 
-# ------------------------------------------------------------------ today
-OLD, TODAY = (GPTConfig(65, 32, 64, **ALL[key].changes) for key in ("full", "no bias"))
-
-
+# ------------------------------------------------------------------ single ideas
 def lit(drawing):
     """Return the labels of the boxes that are lit."""
     svg = ET.fromstring(drawing.svg)
     return [e.text for e in svg.iter("{http://www.w3.org/2000/svg}text") if e.get("fill") == "#ffffff"]
-
-
-def test_what_changed_in_the_block_is_lit_and_counted():
-    drawing = sketches.draw_blocks(OLD, TODAY)
-    assert lit(drawing) == ["RMSNorm", "query, key, value", "QK-norm", "rotate", "RMSNorm", "gate, up", "SiLU ×"]
-    drawn = texts(drawing)
-    for config in (OLD, TODAY):
-        counts = part_counts(config)
-        assert {f"{counts['attention']:,}", f"{counts['mlp']:,}", f"{config.hidden_units} units"} <= set(drawn)
-    assert "4 heads, 4 + 4" in drawn and "4 heads, 2 + 2" in drawn
-    assert not lit(sketches.draw_blocks(OLD, OLD)) and lit(
-        sketches.draw_blocks(OLD, dataclasses.replace(OLD, qk_norm=True))
-    ) == ["QK-norm"]
-
-
-def test_hands_at_equal_distances_have_equal_angles_and_later_pairs_are_slower():
-    root = ET.fromstring(sketches.draw_rotary().svg)
-    hands = [[float(e.get(k)) for k in ("x1", "y1", "x2", "y2")] for e in root.iter() if e.tag.endswith("line")]
-    angles = [math.atan2(y1 - y2, x2 - x1) for x1, y1, x2, y2 in hands]
-    assert abs((angles[1] - angles[0]) % math.tau - (angles[3] - angles[2]) % math.tau) < 0.01
-    assert [round(a, 1) for a in angles[5::2]] == [1.0, 0.1, 0.0, 0.0]
-
-
-def test_the_band_is_the_mask():
-    root = ET.fromstring(sketches.draw_window(6, 2).svg)
-    cells = [e.get("fill") == ROAD for e in root.iter() if e.tag.endswith("rect")][1:37]
-    assert cells == get_track("numpy").functional.window_mask(6, 2).ravel().tolist()
-
-
-def test_every_query_head_reads_its_group():
-    root = ET.fromstring(sketches.draw_groups(4, (2,)).svg)
-    ends = [e.get("points").split()[1].split(",")[0] for e in root.iter() if e.tag.endswith("polyline")]
-    assert ends[0] == ends[1] != ends[2] == ends[3] and "cache: 2/4" in texts(sketches.draw_groups(4, (2,)))
 
 
 def numbers(drawing):
@@ -203,8 +165,7 @@ def test_the_induction_head_finds_what_came_after_its_own_token():
 @pytest.mark.parametrize(
     "drawing",
     [diagrams.draw_attention(), diagrams.draw_norms(), diagrams.draw_split(), diagrams.draw_window(),
-     diagrams.draw_cache(), diagrams.draw_induction(), sketches.draw_blocks(OLD, TODAY), sketches.draw_rotary(),
-     sketches.draw_swiglu(), sketches.draw_groups(), sketches.draw_window()],
+     diagrams.draw_cache(), diagrams.draw_induction()],
 )  # fmt: skip
 def test_nothing_of_a_sketch_leaves_its_card(drawing):
     for e in ET.fromstring(drawing.svg).iter():

@@ -13,6 +13,7 @@ def drawings():
     from course_lib.common.config import GPTConfig
     from course_lib.experiments.ladder import ALL
     from course_lib.experiments.numbers import NUMBERS_RECIPE
+    from course_lib.inference.gpt2 import gpt2_config
     from course_lib.training import load_checkpoint
     from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt, sketches
 
@@ -28,14 +29,16 @@ def drawings():
         "window-examples.svg": diagrams.draw_window(),
         "attention-matrices.svg": diagrams.draw_attention(),
         "heads.svg": diagrams.draw_split(),
-        "norms.svg": diagrams.draw_norms(),
+        "pre-and-post-norm.svg": diagrams.draw_norms(),
         "cache.svg": diagrams.draw_cache(),
         "induction.svg": diagrams.draw_induction(),
-        "blocks.svg": sketches.draw_blocks(old, today),
+        "gpt2-block.svg": sketches.draw_blocks(gpt2_config(), names=["GPT-2, the smallest (2019)"]),
+        "today.svg": sketches.draw_blocks(old, today, names=["GPT-2 (2019)", "Today's open models"]),
         "rotary.svg": sketches.draw_rotary(),
+        "grouped-queries.svg": sketches.draw_grouped_queries(today),
         "swiglu.svg": sketches.draw_swiglu(),
-        "groups.svg": sketches.draw_groups(),
         "window.svg": sketches.draw_window(),
+        "norms.svg": sketches.draw_norms(),
         "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
     }
 

@@ -1,0 +1,162 @@
+"""Sketches: every number in them is a model's, every word can be read, and nothing covers anything else."""
+
+import dataclasses
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from course_lib import get_track
+from course_lib.common.config import GPTConfig
+from course_lib.inference.gpt2 import gpt2_config
+from course_lib.views import sketches
+from course_lib.views.sketches import blocks, today
+from course_lib.views.sketches.marks import LIT_FILL, TONES, Sketch, shade
+from course_lib.views.style import CARD, INK, MUTED, PALETTE, advance
+from tools.pictures import drawings
+
+SVG = "{http://www.w3.org/2000/svg}"
+STORED = {name: d for name, d in drawings.drawings().items() if isinstance(d, Sketch)}
+stored = pytest.mark.parametrize("name", STORED)
+
+
+def texts(drawing):
+    return ["".join(e.itertext()) for e in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
+
+
+def text_boxes(drawing):
+    """(text, left, top, right, bottom) of every line of text, as wide as the first font of the list makes it."""
+    for e in ET.fromstring(drawing.svg).iter(f"{SVG}text"):
+        size, x, y = (float(e.get(k)) for k in ("font-size", "x", "y"))
+        wide = size * sum(advance(c, e.get("font-weight", "normal")) for c in e.text)
+        left = {"middle": -wide / 2, "start": 0, "end": -wide}[e.get("text-anchor", "middle")]
+        box = (left, -0.75 * size, left + wide, 0.22 * size)
+        if e.get("transform"):  # turned by -90 degrees: what was right is up
+            box = (box[1], -box[2], box[3], -box[0])
+        yield e.text, x + box[0], y + box[1], x + box[2], y + box[3]
+
+
+def check_legible(drawing):
+    """No text leaves the card, covers another or is small; the picture is no wider than a page; its words say it."""
+    boxes = list(text_boxes(drawing))
+    assert drawing.width <= 960 and len(drawing.alt) > 60
+    for text, left, top, right, bottom in boxes:
+        assert left >= 4 and top >= 4 and right <= drawing.width - 4 and bottom <= drawing.height - 4, text
+    for n, (a, left, top, right, bottom) in enumerate(boxes):
+        for b, left2, top2, right2, bottom2 in boxes[n + 1 :]:
+            assert min(right, right2) - max(left, left2) <= 0.5 or min(bottom, bottom2) - max(top, top2) <= 0.5, (a, b)
+    for e in ET.fromstring(drawing.svg).iter(f"{SVG}text"):
+        assert float(e.get("font-size")) >= 12 * max(1, drawing.width / 960), e.text
+    assert not re.search(r"nan|inf\b|None|e-\d", "".join(drawing.marks))
+
+
+@stored
+def test_stored_sketches_are_legible(name):
+    check_legible(STORED[name])
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_words_and_numbers_stand_out():
+    pairs = [(ink, CARD) for ink in (INK, MUTED, PALETTE[0])] + [(INK, LIT_FILL)]
+    pairs += [(ink, ground) for pale, ink in TONES.values() for ground in (pale, CARD)]
+    pairs += [shade(n / 50)[::-1] for n in range(-50, 51)]
+    for pair in pairs:
+        light, dark = sorted(map(luminance, pair), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, pair
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------------------
+
+TODAY = {"norm_layer": "rms_norm", "positions": "rotary", "activation": "swiglu", "kv_heads": 2, "qk_norm": True,
+         "bias": False, "attention_bias": False}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"attention_bias": True, "tied": True, "activation": "gelu"}, TODAY])
+def test_the_counts_of_a_block_are_the_models(options):
+    config = dataclasses.replace(GPTConfig(17, 8, 32, 4, 3), **options)
+    model, counts = get_track("numpy").GPT(config), blocks.block_counts(config)
+    assert counts["model"] == model.num_parameters()
+    assert counts["block"] == model.blocks[0].num_parameters()
+    for part, number in counts.items():
+        if part.startswith(("attention", "mlp")):
+            layer = model.blocks[0]
+            for name in part.split("."):
+                layer = getattr(layer, name)
+            assert layer.num_parameters() == number
+            assert f"{number:,}" in texts(blocks.draw_blocks(config, names=["one"])), part
+    assert blocks.draw_blocks(config, names=["one"]).svg.count(LIT_FILL) == 0
+
+
+def test_the_two_blocks_have_their_parts_and_only_what_changed_is_lit():
+    then = gpt2_config(4, 4, 64, 32, 65)
+    now = dataclasses.replace(then, **TODAY)
+    d = sketches.draw_blocks(then, now, names=["then", "now"])
+    drawn = texts(d)
+    check_legible(d)
+    assert drawn.count("LayerNorm") == 3 and drawn.count("RMSNorm") == 5 and drawn.count("rotary ↻") == 2
+    assert drawn.count("positions") == 1 and "no table of positions" in drawn and "no biases anywhere" in drawn
+    assert {"GELU", "SiLU", "gate"} <= set(drawn) and drawn.count("up") == 2
+    assert f"one block: {blocks.block_counts(now)['block']:,} parameters" in drawn
+    lit = d.svg.count(f'fill="{LIT_FILL}"')
+    assert lit == 5 + 2 + 2 + 1 + 3  # norms, rotary, key and value, attention, gate with SiLU and ×
+    for what, gone in (("kv_heads", 3), ("activation", 3), ("norm_layer", 3), ("qk_norm", 2), ("positions", 2)):
+        fewer = dataclasses.replace(now, **{what: getattr(then, what)})
+        assert sketches.draw_blocks(then, fewer, names="ab").svg.count(f'fill="{LIT_FILL}"') == lit - gone, what
+
+
+def test_gpt2_has_its_published_size():
+    assert "the whole model: 124,439,808 parameters" in texts(STORED["gpt2-block.svg"])
+    with pytest.raises(ValueError, match="1 names for 2 configs"):
+        sketches.draw_blocks(gpt2_config(), gpt2_config(), names=["one"])
+    with pytest.raises(ValueError, match='needs norm="pre"'):
+        sketches.draw_blocks(GPTConfig(9, norm="post"), names=["one"])
+
+
+# ---- today ----------------------------------------------------------------------------------------------------------
+
+
+def test_rotary_scores_depend_on_the_distance_only():
+    near, same, far = today.rotary_scores(today.DISTANCES)
+    assert near == pytest.approx(same) == pytest.approx(sum(np.cos(10.0**-i) for i in range(4)))
+    assert far == pytest.approx(sum(np.cos(3 * 10.0**-i) for i in range(4)))
+    drawn = texts(sketches.draw_rotary())
+    assert drawn.count(f"q · k = {near:.2f}") == 2 and f"q · k = {far:.2f}" in drawn
+    assert sketches.draw_rotary(positions=5).svg.count("<circle") < sketches.draw_rotary().svg.count("<circle")
+
+
+def test_grouped_queries_count_what_a_cache_holds():
+    config = dataclasses.replace(gpt2_config(4, 4, 64, 32, 65), kv_heads=2, positions="rotary")
+    drawn = texts(sketches.draw_grouped_queries(config))
+    for kv_heads in (None, 2):
+        cache = get_track("numpy").GPT(dataclasses.replace(config, kv_heads=kv_heads)).new_cache()
+        numbers = (cache.keys.size + cache.values.size) // (config.layers * config.context_length)
+        assert any(text.endswith(f"= {numbers} numbers") for text in drawn)
+    assert drawn.count("key 0") == 2 and drawn.count("key 1") == 2 and drawn.count("key 3") == 1
+
+
+def test_swiglu_shows_what_the_layer_computes():
+    v = today.swiglu_numbers()
+    assert np.allclose(v["silu"], v["gate"] / (1 + np.exp(-v["gate"])))
+    assert np.allclose(v["product"], v["silu"] * v["up"])
+    drawn = " ".join(texts(sketches.draw_swiglu())).replace("−", "-")
+    assert all(f"{round(number, 2) + 0.0:.2f}" in drawn for values in v.values() for number in values)
+
+
+def test_the_rolling_cache_holds_what_the_window_reads():
+    for position, held in today.cache_rows(8, 4, 30):
+        assert held[-1] == position and held[0] <= max(0, position - 3) and len(held) <= 8
+        assert held == list(range(held[0], position + 1))
+    drawn = texts(sketches.draw_window())
+    assert drawn.count("full: it rolls") == 2 and "token 13" in drawn
+
+
+def test_norms_are_those_of_the_formulas():
+    drawn = texts(sketches.draw_norms((1.0, 2.0, 3.0)))
+    assert {"(x − 2.00) / 0.82", "x / 2.16", "−1.2", "1.4"} <= set(drawn)
+    check_legible(sketches.draw_norms((-1.0, 2.0, 3.0)))
