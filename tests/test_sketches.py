@@ -10,8 +10,10 @@ import pytest
 from course_lib import get_track
 from course_lib.common.config import GPTConfig
 from course_lib.inference.gpt2 import gpt2_config
+from course_lib.training import load_checkpoint
 from course_lib.views import sketches
-from course_lib.views.sketches import blocks, today
+from course_lib.views.sketches import attention, blocks, today
+from course_lib.views.sketches import text as of_text
 from course_lib.views.sketches.marks import LIT_FILL, TONES, Sketch, shade
 from course_lib.views.style import CARD, INK, MUTED, PALETTE, advance
 from tools.pictures import drawings
@@ -160,3 +162,78 @@ def test_norms_are_those_of_the_formulas():
     drawn = texts(sketches.draw_norms((1.0, 2.0, 3.0)))
     assert {"(x − 2.00) / 0.82", "x / 2.16", "−1.2", "1.4"} <= set(drawn)
     check_legible(sketches.draw_norms((-1.0, 2.0, 3.0)))
+
+
+# ---- attention, the stream, text ------------------------------------------------------------------------------------
+
+
+def test_the_matrices_of_attention_follow_from_one_another():
+    m = attention.attention_numbers()
+    assert np.allclose(m["scores"], m["Q"] @ m["K"].T)
+    e = np.exp(np.where(np.tri(4) > 0, m["scores"] / np.sqrt(3), -np.inf))
+    assert np.allclose(m["weights"], e / e.sum(axis=1, keepdims=True))
+    assert np.allclose(m["context"], m["weights"] @ m["V"])
+    assert np.linalg.matrix_rank(np.hstack([m["X"], m["Q"], m["K"], m["V"]])) == 4  # Q, K, V are products of X
+    drawn = texts(STORED["attention-matrices.svg"])
+    assert drawn.count("−∞") == 6 and {"X (4, 4)", "Kᵀ (3, 4)", "V (4, 3)", "scores (4, 4)"} <= set(drawn)
+    best = m["weights"][3].argmax()
+    assert (
+        f"“{attention.WORDS[best]}” have the score {m['scores'][3, best]:.1f}" in STORED["attention-matrices.svg"].alt
+    )
+    assert f"weight {m['weights'][3, best]:.2f}" in STORED["attention-matrices.svg"].alt
+
+
+def test_the_cut_into_heads_keeps_positions_and_the_reshape_does_not():
+    found = attention.split_and_reshaped(4, 8, 2)
+    for h in range(2):
+        positions, channels = found["right"][:, h]
+        assert (positions == np.arange(4)[:, None]).all() and (channels == np.arange(4 * h, 4 * h + 4)).all()
+    assert set(found["wrong"][0, 0].ravel()) == {0, 1} and set(found["wrong"][0, 1].ravel()) == {2, 3}
+    assert "head 0 holds positions 0 and 1 only," in texts(STORED["split-heads.svg"])
+
+
+def test_the_norm_is_on_the_side_road_or_on_the_road():
+    d = STORED["norm-places.svg"]
+    assert texts(d).count("LayerNorm") == 4 and texts(d).count("× slope") == 2
+    places = [float(e.get("y")) for e in ET.fromstring(d.svg).iter(f"{SVG}text") if e.text == "LayerNorm"]
+    pluses = [float(e.get("cy")) for e in ET.fromstring(d.svg).iter(f"{SVG}circle")]
+    above, on_it = [y - p for y, p in zip(places, pluses)][:2], [y - p for y, p in zip(places, pluses)][2:]
+    assert max(above) < -30 and max(map(abs, on_it)) < 10
+
+
+def test_a_window_has_an_example_for_each_target():
+    d = sketches.draw_window_examples("to be or not", 5)
+    check_legible(d)
+    drawn = texts(d)
+    assert "5 examples" in drawn and [f"{n} token{'s' * (n > 1)} read" in drawn for n in range(1, 6)] == [True] * 5
+    assert "after “to␣b” comes “e”; after “to␣be” comes “␣”." in d.alt
+    with pytest.raises(ValueError):
+        sketches.draw_window_examples("hello", 5)
+
+
+def test_a_look_up_is_a_product_with_a_one_hot_row():
+    tokens, table, one_hot, positions, total = of_text.lookup_numbers()
+    assert np.allclose(one_hot @ table + positions[2], total) and tokens[one_hot.argmax()] == "l"
+    drawn = " ".join(texts(STORED["lookup.svg"])).replace("−", "-")
+    assert " ".join(f"{v:.1f}" for v in total + 0.0) in drawn
+
+
+def test_the_map_shows_where_vectors_differ_most(monkeypatch):
+    rng = np.random.default_rng(0)
+    plane = rng.normal(size=(40, 2)) * (5, 2)
+    turned, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    places, share = of_text.map_of_vectors(np.hstack([plane, np.zeros((40, 4))]) @ turned + 3)
+    assert share == pytest.approx(1)
+    for one in (plane - plane.mean(axis=0), places):
+        assert np.linalg.norm(one[3] - one[7]) == pytest.approx(np.linalg.norm(plane[3] - plane[7]))
+    moved = of_text.apart(rng.normal(size=(30, 2)), 0.3)
+    far = np.hypot(*(moved[:, None] - moved[None]).T) + 9 * np.eye(30)
+    assert far.min() > 0.29
+    shown = []
+    monkeypatch.setattr("course_lib.views.figures.display", shown.append)
+    poet = load_checkpoint("shakespeare-gpt")
+    sketches.plot_embedding_map(poet.model, poet.tokenizer)
+    assert "5 vowels, 21 consonants, 26 capitals, 13 other signs" in shown[0].alt
+    market = load_checkpoint("market-gpt")
+    with pytest.raises(ValueError, match="single characters"):
+        sketches.plot_embedding_map(market.model, market.tokenizer)

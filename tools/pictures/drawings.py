@@ -36,6 +36,11 @@ def drawings():
         "swiglu.svg": sketches.draw_swiglu(),
         "window.svg": sketches.draw_window(),
         "norms.svg": sketches.draw_norms(),
+        "attention-matrices.svg": sketches.draw_attention_matrices(),
+        "split-heads.svg": sketches.draw_split_heads(),
+        "norm-places.svg": sketches.draw_norm_places(),
+        "window-examples.svg": sketches.draw_window_examples(),
+        "lookup.svg": sketches.draw_lookup(),
     }
 
 

@@ -154,7 +154,7 @@ class Sketch(Drawing):
                     )
         return len(rows[0]) * side, len(rows) * high
 
-    def around(self, x, y, width, height, colour=EDGE, thick=2.6):
+    def around(self, x, y, width, height, colour=INK, thick=2.6):
         """Draw a frame around cells."""
         self.shape(x - 1, y - 1, width + 2, height + 2, "none", colour, thick, 3)
 

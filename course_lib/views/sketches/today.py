@@ -131,7 +131,7 @@ def draw_swiglu():
         900, 408,
         f"SwiGLU: x, {len(v['x'])} numbers, goes through two matrices side by side, gate and up, to {len(v['up'])} "
         "hidden units each. SiLU bends the gate's; then the two are multiplied, number by number, and the matrix down "
-        f"leads back to {len(v['y'])}. In the row that is lit the gate is {signed(v['gate'][shut], 2)}, SiLU of it "
+        f"leads back to {len(v['y'])}. In the framed row the gate is {signed(v['gate'][shut], 2)}, SiLU of it "
         f"{signed(v['silu'][shut], 2)}: of up's {signed(v['up'][shut], 2)} only {signed(v['product'][shut], 2)} is "
         "left.",
     )  # fmt: skip
@@ -159,8 +159,8 @@ def draw_swiglu():
     d.path([(product[0] + wide + 8, product[1]), (y[0] - 8, y[1])], arrow=True)
     d.part(726, product[1], 86, "W down", "d_ff → C", height=40)
     d.label(silu[0] - 28, gate[1] - 8, "bend", 12, MUTED)
-    d.label(product[0] + wide / 2, 336, "a gate near 0", 12, LIT_INK, "bold")
-    d.label(product[0] + wide / 2, 352, "lets little pass", 12, LIT_INK, "bold")
+    d.label(product[0] + wide / 2, 336, "a gate near 0", 12, weight="bold")
+    d.label(product[0] + wide / 2, 352, "lets little pass", 12, weight="bold")
     return d
 
 
