@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from course_lib import get_track
-from course_lib.common.config import GPTConfig
+from course_lib.common.config import GPTConfig, TransformerConfig
+from course_lib.inference import beam_search
 from course_lib.inference.gpt2 import gpt2_config
 from course_lib.training import load_checkpoint
 from course_lib.views import sketches
-from course_lib.views.sketches import attention, blocks, today
+from course_lib.views.sketches import attention, blocks, generation, learning, positions, today
 from course_lib.views.sketches import text as of_text
 from course_lib.views.sketches.marks import LIT_FILL, TONES, Sketch, shade
 from course_lib.views.style import CARD, INK, MUTED, PALETTE, advance
@@ -50,7 +51,7 @@ def check_legible(drawing):
             assert min(right, right2) - max(left, left2) <= 0.5 or min(bottom, bottom2) - max(top, top2) <= 0.5, (a, b)
     for e in ET.fromstring(drawing.svg).iter(f"{SVG}text"):
         assert float(e.get("font-size")) >= 12 * max(1, drawing.width / 960), e.text
-    assert not re.search(r"nan|inf\b|None|e-\d", "".join(drawing.marks))
+    assert not re.search(r"\b(nan|inf|None)\b|\de-\d", "".join(drawing.marks))
 
 
 @stored
@@ -124,7 +125,7 @@ def test_gpt2_has_its_published_size():
 
 
 def test_rotary_scores_depend_on_the_distance_only():
-    near, same, far = today.rotary_scores(today.DISTANCES)
+    near, same, far = positions.rotary_scores(positions.DISTANCES)
     assert near == pytest.approx(same) == pytest.approx(sum(np.cos(10.0**-i) for i in range(4)))
     assert far == pytest.approx(sum(np.cos(3 * 10.0**-i) for i in range(4)))
     drawn = texts(sketches.draw_rotary())
@@ -151,7 +152,7 @@ def test_swiglu_shows_what_the_layer_computes():
 
 
 def test_the_rolling_cache_holds_what_the_window_reads():
-    for position, held in today.cache_rows(8, 4, 30):
+    for position, held in positions.cache_rows(8, 4, 30):
         assert held[-1] == position and held[0] <= max(0, position - 3) and len(held) <= 8
         assert held == list(range(held[0], position + 1))
     drawn = texts(sketches.draw_window())
@@ -237,3 +238,86 @@ def test_the_map_shows_where_vectors_differ_most(monkeypatch):
     market = load_checkpoint("market-gpt")
     with pytest.raises(ValueError, match="single characters"):
         sketches.plot_embedding_map(market.model, market.tokenizer)
+
+
+# ---- generation, what a model does inside, training -----------------------------------------------------------------
+
+
+def test_the_cache_counts_what_is_computed():
+    d = sketches.draw_cache("to be")
+    check_legible(d)
+    drawn = texts(d)
+    assert "1 + 2 + … + 5 = 15 computed" in drawn and "5 computed, the rest is kept" in drawn
+    assert drawn.count("a") == 10 and drawn.count("n") == 10  # computed again: 1 + 2 + 3 + 4; new: 5 in both
+
+
+def test_a_beam_is_a_tree_of_what_beam_search_held():
+    model = get_track("numpy").Transformer(TransformerConfig(9, 9, 16, 2, 1, 32, 0.0, 12, init="uniform"), 4)
+    source, name = np.array([4, 5, 6]), "abcdefghi".__getitem__
+    steps = generation.beam_steps(model, source, 1, 2, 5, 3)
+    assert steps[-1] == beam_search(model, source, 1, 2, 5, 3) and [len(step) for step in steps] == [3] * len(steps)
+    for before, after in zip(steps, steps[1:]):
+        held = {h.ids for h in before}
+        assert all(h.ids[:-1] in held or h.ids in held for h in after)
+    d = sketches.draw_beam(model, source, 1, 2, 5, 3, name=name)
+    check_legible(d)
+    drawn, best = texts(d), steps[-1][0]
+    for h in (h for step in steps for h in step):
+        assert f"{h.score(True):.2f}".replace("-", "−") in drawn
+    assert " ".join(map(name, best.ids)) in d.alt
+    assert d.svg.count(f'fill="{LIT_FILL}"') == len(best.ids) + (best.ended and best.length <= len(steps))
+
+
+def test_arcs_are_the_weights():
+    tokens, weights = ["Ming", "bought", "pears", "the"], np.array([0.04, 0.25, 0.7, 0.01])
+    d = sketches.draw_arcs((tokens, weights))
+    check_legible(d)
+    widths = [float(e.get("stroke-width")) for e in ET.fromstring(d.svg).iter(f"{SVG}path")]
+    assert sorted(widths) == pytest.approx([1 + 8 * 0.25, 1 + 8 * 0.7], abs=0.06)
+    assert "“bought” 0.25, “pears” 0.70." in d.alt and "0.04" not in d.svg
+    with pytest.raises(ValueError, match="one per token"):
+        sketches.draw_arcs((tokens, weights[:2]))
+    for quality, fruit in (("fresh", "apples"), ("stale", "bananas")):
+        told = f"{quality} . She had tasted the: (“Ming” 0.0., )?“{fruit}” 0.9"
+        assert re.search(told, STORED["attention-arcs.svg"].alt)
+
+
+def test_the_story_of_an_induction_head_and_of_a_note():
+    d = sketches.draw_induction("k", "q")
+    check_legible(d)
+    assert texts(d).count("after k") == 1 and "after k?" in texts(d) and "prediction: q" in texts(d)
+    note = sketches.draw_note_and_look(("a", "b", "c"), kept=0.5)
+    check_legible(note)
+    assert {"1.00", "0.50", "0.25"} <= set(texts(note)) and "2 times rewritten" in " ".join(texts(note))
+
+
+def test_one_hidden_unit_is_a_column_and_a_row():
+    d = sketches.draw_mlp(3, 5)
+    check_legible(d)
+    lit = [e for e in ET.fromstring(d.svg).iter(f"{SVG}rect") if e.get("fill") == LIT_FILL]
+    sizes = [(float(e.get("width")), float(e.get("height"))) for e in lit]
+    assert sizes == [(20, 60), (20, 20), (60, 20)] and "W down (12, 3)" in texts(d)
+    with pytest.raises(ValueError, match="unit 12 is not one of the 12"):
+        sketches.draw_mlp(3, 12)
+
+
+def test_the_paths_in_the_valley_are_the_optimisers(monkeypatch):
+    track, shown = get_track("numpy"), []
+    path = learning.valley_path(lambda p: track.SGD(p, 0.01), 3)
+    assert np.allclose(path, [(0.99**n, 0.5**n) for n in range(4)])
+    monkeypatch.setattr("course_lib.views.figures.display", shown.append)
+    sketches.plot_valley({"SGD 0.01": lambda p: track.SGD(p, 0.01)}, 3)
+    assert f"SGD 0.01 ends at ({0.99**3:.2f}, 0.12)" in shown[0].alt
+
+
+def test_a_batch_is_dealt_out_as_train_ddp_does():
+    for world, batch in ((2, 8), (4, 8), (3, 12)):
+        d = sketches.draw_data_parallel(world, batch)
+        check_legible(d)
+        drawn = texts(d)
+        for rank in range(world):
+            start = drawn.index(f"process {rank}") + 1
+            dealt = [str(n) for n in range(batch)[rank::world]]
+            assert drawn[start : start + len(dealt)] == dealt
+    with pytest.raises(ValueError, match="dealt equally"):
+        sketches.draw_data_parallel(3, 8)

@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks" / "pictures"
 
+SENTENCE = "Ming bought apples, not bananas, because they were fresh. She had tasted the"
+
 
 def drawings():
     """Return {file name: Drawing}; a test compares the stored files with these."""
@@ -41,7 +43,24 @@ def drawings():
         "norm-places.svg": sketches.draw_norm_places(),
         "window-examples.svg": sketches.draw_window_examples(),
         "lookup.svg": sketches.draw_lookup(),
+        "cache.svg": sketches.draw_cache(),
+        "induction.svg": sketches.draw_induction(),
+        "note-and-look.svg": sketches.draw_note_and_look(),
+        "data-parallel.svg": sketches.draw_data_parallel(),
+        "mlp.svg": sketches.draw_mlp(),
+        "attention-arcs.svg": sketches.draw_arcs(*last_words()),
     }
+
+
+def last_words():
+    """Return (tokens, weights) of two sentences: what the last word attends to in the head that notebook 03 shows."""
+    from course_lib.training import load_checkpoint
+
+    reader, found = load_checkpoint("market-gpt"), []
+    for quality in ("fresh", "stale"):
+        ids = reader.tokenizer.encode(SENTENCE.replace("fresh", quality))
+        found.append(([reader.tokenizer.decode([i]).strip() for i in ids], reader.model.attention_maps(ids)[1, 0, -1]))
+    return found
 
 
 def main():
