@@ -34,12 +34,12 @@ def draw_cache(text=TEXT):
                 if k <= step:
                     pale, strong = tones[kind]
                     d.shape(left + side * k, y, side, side, pale, strong if kind != "kept" else "#a9a69b", 1, 0)
-                    if kind != "kept":
-                        d.label(left + side * (k + 0.5), y + 19.5, "n" if kind == "new" else "a", 12, strong)
+                    weight = "bold" if kind == "new" else "normal"
+                    d.label(left + side * (k + 0.5), y + 19.5, tokens[k], 12, strong, weight)
                 else:
                     d.shape(left + side * k, y, side, side, "none", GRID, 0.8, 0)
         d.label(left, 72 + T * side + 26, count, 13, anchor="start")
-    for n, (kind, word) in enumerate((("new", "n  new"), ("again", "a  computed again"), ("kept", "kept"))):
+    for n, (kind, word) in enumerate((("new", "new"), ("again", "computed again"), ("kept", "kept"))):
         y = 92 + 28 * n
         d.shape(734, y, 16, 16, tones[kind][0], tones[kind][1] if kind != "kept" else "#a9a69b", 1, 0)
         d.label(758, y + 12.5, word, 12, MUTED, anchor="start")
