@@ -15,7 +15,7 @@ def draw_cache(text=TEXT):
     d = Sketch(
         900, 126 + T * side,
         f"Writing {T} tokens, one row per step, a cell for each key and value pair of a layer. Left, without a cache, "
-        f"every step computes those of all tokens so far again, 1 + 2 + … + {T} = {whole} in all. Right, with a cache: "
+        f"every step computes those of all tokens so far again, 1 + 2 + … + {T} = {whole} in all. Right, with a cache, "
         f"every step computes one, the newest, and reads the earlier ones: {T} in all.",
     )  # fmt: skip
     tones = {"again": TONES["orange"], "new": TONES["blue"], "kept": TONES["grey"]}

@@ -98,8 +98,8 @@ def draw_window(context_length=8, window=4, tokens=14):
         f"A sliding window of {window}. Left, the mask for {tokens} tokens: each row, a query, reads itself and the "
         f"{window - 1} positions before it, a band on the diagonal, where the causal triangle would let it read all. "
         f"Right, the cache after each token, {context_length} slots with the position that each holds: it fills up, "
-        f"and when there is no room, at position {', '.join(map(str, rolls))}, the last {window - 1} move to the "
-        "front and the others are forgotten. What the query reads is blue.",
+        f"and when there is no room, before position {' and '.join(map(str, rolls))}, the last {window - 1} move to "
+        "the front and the others are forgotten. What the query reads is blue.",
     )  # fmt: skip
     x, y, right = 70, 76, 480
     d.label(24, 34, f"The mask: a band of {window} on the triangle", 14, weight="bold", anchor="start")
