@@ -136,6 +136,22 @@ torch heads of query, key and value in another order
 == course_lib/experiments/bench/training.py test_bench
 bench: the floor forgets a gradient
                 yield left.swapaxes(1, 2) @ grad  =>
+== course_lib/views/sketches/blocks.py test_sketches
+sketch: the biases of a block are not counted :: counts_of_a_block
+    .removesuffix(".weight").removesuffix(".bias")  =>  .removesuffix(".weight")
+sketch: shared heads are not lit :: only_what_changed
+    lit = shared and part != "query"  =>  lit = False
+== course_lib/views/sketches/positions.py test_sketches
+sketch: keys are not rotated :: distance_only
+    [float(at(q) @ at(k)) for  =>  [float(at(q) @ at(0)) for
+== course_lib/views/sketches/marks.py test_sketches
+sketch: words too small to read :: legible
+    size=13, colour=INK, weight="normal", anchor="middle"  =>  size=11, colour=INK, weight="normal", anchor="middle"
+sketch: dark words on dark cells :: stand_out
+    if luminance > 0.179 else  =>  if luminance > 0.1 else
+== course_lib/views/sketches/generation.py test_sketches
+sketch: a beam that loses its second hypothesis :: beam_is_a_tree
+    end, length, num_beams))  =>  end, length, num_beams)[:1])
 == course_lib/views/attention_widget/words.py test_attention_widget
 attention view shows the transpose
     return self.weights[self.layer, self.head]  =>  return self.weights[self.layer, self.head].T

@@ -4,13 +4,11 @@ import dataclasses
 import re
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pytest
 
 from course_lib import get_track
 from course_lib.common.config import GPTConfig, TransformerConfig
-from course_lib.text import windows
-from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt
+from course_lib.views import draw_encoder_decoder, draw_gpt
 from course_lib.views.drawing import LIT, PARTS, ROAD, part_counts
 from course_lib.views.style import CARD, INK, MUTED
 from tools.pictures import drawings
@@ -108,70 +106,3 @@ def test_a_drawing_shows_itself_and_lies_in_a_file(tmp_path):
 def test_the_stored_drawings_are_those_of_these_models():
     stored = {path.name: path.read_text(encoding="utf-8") for path in drawings.FOLDER.glob("*.svg")}
     assert stored == {name: drawing.svg + "\n" for name, drawing in drawings.drawings().items()}
-
-
-# ------------------------------------------------------------------ single ideas
-def lit(drawing):
-    """Return the labels of the boxes that are lit."""
-    svg = ET.fromstring(drawing.svg)
-    return [e.text for e in svg.iter("{http://www.w3.org/2000/svg}text") if e.get("fill") == "#ffffff"]
-
-
-def numbers(drawing):
-    """Return all numbers written in a drawing, in order."""
-    return [float(text) for text in texts(drawing) if re.fullmatch(r"-?\d+(\.\d)?", text)]
-
-
-def test_attention_as_matrices_shows_what_attention_computes():
-    query, key, value, scores, weights, context = diagrams.example()
-    assert np.allclose(weights @ value, context) and np.allclose(weights.sum(axis=1), 1)
-    seen = np.tri(4, dtype=bool)
-    matrices = [query, key.T, scores[seen], weights[seen], value, context]
-    wanted = np.concatenate([np.round(m, 1).ravel() for m in matrices])
-    assert np.allclose(numbers(diagrams.draw_attention()), wanted, atol=0.051)
-    assert texts(diagrams.draw_attention()).count("–") == 12
-
-
-def test_heads_are_cut_as_the_library_cuts_them():
-    F = get_track("numpy").functional
-    x = np.arange(12).reshape(1, 3, 4)
-    wanted = [*range(12), *F.split_heads(x, 2).ravel(), *range(12)]  # a bare reshape keeps the order
-    assert numbers(diagrams.draw_split()) == wanted
-
-
-def test_a_window_is_as_many_examples_as_it_has_targets():
-    x, y = windows(np.frombuffer(b"hello w", np.uint8).astype(int), 6)
-    shown = [text for text in texts(diagrams.draw_window()) if not text.isdigit()]
-    rows = [[*x[0, : i + 1], y[0, i]] for i in range(6)]
-    assert "".join(shown).replace("␣", " ") == "".join(map(chr, np.concatenate(rows)))
-
-
-def test_a_cache_computes_one_position_per_step():
-    drawn = texts(diagrams.draw_cache(7))
-    assert "without a cache: 28" in drawn and "with a cache: 7" in drawn
-    svg = diagrams.draw_cache(7).svg
-    assert svg.count(f'fill="{ROAD}"') == 28 + 7 + 1
-
-
-def test_norms_are_on_the_road_after_the_sum_or_on_the_side_before_the_layer():
-    boxes = [e for e in ET.fromstring(diagrams.draw_norms().svg).iter() if e.get("fill") == LIT]
-    assert len({e.get("y") for e in boxes[:2]}) == len({e.get("y") for e in boxes[2:]}) == 1 and len(boxes) == 4
-
-
-def test_the_induction_head_finds_what_came_after_its_own_token():
-    assert lit(diagrams.draw_induction("XYZX")) == ["Y", "X"]
-
-
-@pytest.mark.parametrize(
-    "drawing",
-    [diagrams.draw_attention(), diagrams.draw_norms(), diagrams.draw_split(), diagrams.draw_window(),
-     diagrams.draw_cache(), diagrams.draw_induction()],
-)  # fmt: skip
-def test_nothing_of_a_sketch_leaves_its_card(drawing):
-    for e in ET.fromstring(drawing.svg).iter():
-        if e.tag.endswith("rect"):
-            assert 0 <= float(e.get("x", 0)) and float(e.get("x", 0)) + float(e.get("width")) <= drawing.width
-        if e.tag.endswith("text"):
-            half = 0 if e.get("text-anchor") else 0.31 * float(e.get("font-size")) * len(e.text)
-            assert 0 <= float(e.get("x")) - half and float(e.get("x")) + half <= drawing.width, e.text
-            assert 10 <= float(e.get("y")) <= drawing.height - 3

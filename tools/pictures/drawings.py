@@ -7,6 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks" / "pictures"
 
+SENTENCE = "Ming bought apples, not bananas, because they were fresh. She had tasted the"
+
 
 def drawings():
     """Return {file name: Drawing}; a test compares the stored files with these."""
@@ -15,7 +17,7 @@ def drawings():
     from course_lib.experiments.numbers import NUMBERS_RECIPE
     from course_lib.inference.gpt2 import gpt2_config
     from course_lib.training import load_checkpoint
-    from course_lib.views import diagrams, draw_encoder_decoder, draw_gpt, sketches
+    from course_lib.views import draw_encoder_decoder, draw_gpt, sketches
 
     gpt = GPTConfig(17)  # of notebook 09
     old, today = (GPTConfig(65, 32, 64, **ALL[key].changes) for key in ("full", "no bias"))  # of notebook 16
@@ -26,12 +28,7 @@ def drawings():
         "gpt-norm.svg": draw_gpt(gpt, lit=("norm", "residual")),
         "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
         "gpt-counts.svg": draw_gpt(gpt, counts=True),
-        "window-examples.svg": diagrams.draw_window(),
-        "attention-matrices.svg": diagrams.draw_attention(),
-        "heads.svg": diagrams.draw_split(),
-        "pre-and-post-norm.svg": diagrams.draw_norms(),
-        "cache.svg": diagrams.draw_cache(),
-        "induction.svg": diagrams.draw_induction(),
+        "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
         "gpt2-block.svg": sketches.draw_blocks(gpt2_config(), names=["GPT-2, the smallest (2019)"]),
         "today.svg": sketches.draw_blocks(old, today, names=["GPT-2 (2019)", "Today's open models"]),
         "rotary.svg": sketches.draw_rotary(),
@@ -39,8 +36,29 @@ def drawings():
         "swiglu.svg": sketches.draw_swiglu(),
         "window.svg": sketches.draw_window(),
         "norms.svg": sketches.draw_norms(),
-        "encoder-decoder.svg": draw_encoder_decoder(NUMBERS_RECIPE.model("numpy").config, lit=("cross",)),
+        "attention-matrices.svg": sketches.draw_attention_matrices(),
+        "split-heads.svg": sketches.draw_split_heads(),
+        "norm-places.svg": sketches.draw_norm_places(),
+        "window-examples.svg": sketches.draw_window_examples(),
+        "lookup.svg": sketches.draw_lookup(),
+        "cache.svg": sketches.draw_cache(),
+        "induction.svg": sketches.draw_induction(),
+        "note-and-look.svg": sketches.draw_note_and_look(),
+        "data-parallel.svg": sketches.draw_data_parallel(),
+        "mlp.svg": sketches.draw_mlp(),
+        "attention-arcs.svg": sketches.draw_arcs(*last_words()),
     }
+
+
+def last_words():
+    """Return (tokens, weights) of two sentences: what the last word attends to in the head that notebook 03 shows."""
+    from course_lib.training import load_checkpoint
+
+    reader, found = load_checkpoint("market-gpt"), []
+    for quality in ("fresh", "stale"):
+        ids = reader.tokenizer.encode(SENTENCE.replace("fresh", quality))
+        found.append(([reader.tokenizer.decode([i]).strip() for i in ids], reader.model.attention_maps(ids)[1, 0, -1]))
+    return found
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The vocabulary of the sketches: strip, grid, box, arrow, curve, brace, on the card of a Drawing.
+"""The vocabulary of the sketches: grid, box, arrow, arc, brace, on the card of a Drawing.
 
 Coordinates are pixels, rounded to a tenth, so that equal numbers give equal files. A value is read to three decimals
 before it becomes a colour, for another machine may round the last digit differently.
@@ -57,7 +57,7 @@ def shade(value, most=1.0):
 
 
 class Sketch(Drawing):
-    """A Drawing with marks for numbers: strips and grids of cells, arrows in any direction, curves and braces."""
+    """A Drawing with marks for numbers: strips and grids of cells, arrows in any direction, arcs and braces."""
 
     def label(self, x, y, text, size=13, colour=INK, weight="normal", anchor="middle", turned=False):
         """Write a line of text with its baseline at y, upwards if ``turned``."""
@@ -101,17 +101,16 @@ class Sketch(Drawing):
         if arrow:
             self.marks.append(f'<polygon points="{_points(tip)}" fill="{colour}"/>')
 
-    def curve(self, start, bend, end, colour=INK, width=1.6, arrow=False):
-        """Draw a curve that leaves towards ``bend`` and arrives from it."""
-        (x0, y0), (xb, yb), (x, y) = start, bend, end
-        numbers = " ".join(rounded(v) for v in (xb, yb, x, y))
+    def arc(self, start, end, y, height, colour=INK, width=1.6, arrow=False):
+        """Draw half an ellipse over the line at y, from x ``start`` to x ``end``, standing upright on it."""
+        stop = y - 9 if arrow else y
+        turn = int(end > start)
         self.marks.append(
-            f'<path d="M {rounded(x0)} {rounded(y0)} Q {numbers}" fill="none" stroke="{colour}" '
-            f'stroke-width="{rounded(width)}"/>'
+            f'<path d="M {rounded(start)} {rounded(y)} A {rounded(abs(end - start) / 2)} {rounded(height)} 0 0 {turn} '
+            f'{rounded(end)} {rounded(stop)}" fill="none" stroke="{colour}" stroke-width="{rounded(width)}"/>'
         )
         if arrow:
-            far = math.hypot(x - xb, y - yb)
-            self.path([(x - 9 * (x - xb) / far, y - 9 * (y - yb) / far), (x, y)], colour, 1, arrow=True)
+            self.path([(end, stop), (end, y)], colour, 1, arrow=True)
 
     def dot(self, x, y, radius=4, fill=INK, edge="none", thick=1.5):
         """Draw a filled circle."""
@@ -154,7 +153,7 @@ class Sketch(Drawing):
                     )
         return len(rows[0]) * side, len(rows) * high
 
-    def around(self, x, y, width, height, colour=EDGE, thick=2.6):
+    def around(self, x, y, width, height, colour=INK, thick=2.6):
         """Draw a frame around cells."""
         self.shape(x - 1, y - 1, width + 2, height + 2, "none", colour, thick, 3)
 
