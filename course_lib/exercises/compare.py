@@ -1,6 +1,7 @@
 """Whether a result is right: first its type, then its shape, then its dtype, then its values, each in a sentence."""
 
 import numbers
+from decimal import Decimal
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def _difference_of_words(got, want, what):
 def _difference_of_numbers(got, want, what):
     if hasattr(got, "shape") and tuple(got.shape) == () and hasattr(got, "item"):
         got = got.item()
-    if isinstance(got, bool) or not isinstance(got, numbers.Real):
+    if isinstance(got, bool) or not isinstance(got, (numbers.Real, Decimal)):
         return f"got {kind(got)} for {what}, expected a number"
     if isinstance(want, int) and not isinstance(got, numbers.Integral):
         return f"{what} is {number(got)}, a {type(got).__name__}: expected a whole number, here {want}"
@@ -150,16 +151,22 @@ def close(got, want):
     return np.isclose(got, want, rtol=relative, atol=absolute, equal_nan=True)
 
 
-def same(one, other):
-    """Return True if two results of a function are the same, whatever they are: it recognises a mistake."""
+def same(one, other, like=None):
+    """Return True if two results of a function are the same, whatever they are: it recognises a mistake.
+
+    Where ``like``, the right result, is float32, they are so at its precision, even if they are plain numbers.
+    """
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return len(one) == len(other) and all(map(same, one, other))
+        several = isinstance(like, (tuple, list)) and len(like) == len(one)
+        return len(one) == len(other) and all(map(same, one, other, like if several else [None] * len(one)))
     try:
         a, b = (np.asarray(plain(x)) for x in (one, other))
         kinds = {"f" if x.dtype.kind in "fiu" else x.dtype.kind for x in (a, b)}
         if a.shape != b.shape or len(kinds) > 1:
             return False
-        return bool(np.all(close(a, b) if a.dtype.kind == b.dtype.kind == "f" else a == b))
+        if a.dtype.kind == b.dtype.kind == "f":
+            return bool(np.all(close(a, b.astype("float32") if getattr(like, "dtype", None) == np.float32 else b)))
+        return bool(np.all(a == b))
     except Exception:  # an answer may be anything
         return False
 

@@ -17,6 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .words import plain
+
 RIGHT, NOT_YET, NOT_ATTEMPTED = "right", "not yet", "not attempted yet"
 STUB = "    return ...  # your code here"
 
@@ -145,9 +147,11 @@ def drawn(rng, shapes, turn=0, scale=1.0, low=1):
     """Return a tuple of arrays of normal numbers: "...nk km" are a (..., n, k) and b (k, m), of sizes low to 5.
 
     The turns 0, 1, 2, … have 0 to 3 axes in place of the dots, float64 and float32 in turn, and every third time whole
-    numbers, which have ties and zeros (times ``scale``, which leaves both).
+    numbers, which have ties and zeros (times ``scale``, which leaves both). Each size is ``low`` in one turn: what
+    fails for an axis of length 1 does so at every check.
     """
     size = {letter: int(rng.integers(low, 6)) for letter in sorted(set(shapes) - set(". "))}
+    size |= dict.fromkeys(list(size)[turn : turn + 1], low)
     batch = tuple(int(n) for n in rng.integers(1, 4, (0, 1, 2, 0, 1, 3)[turn % 6]))
     found = []
     for part in shapes.split(" "):
@@ -161,6 +165,32 @@ def drawn(rng, shapes, turn=0, scale=1.0, low=1):
 def draws(shapes, turns=6, scales=(1.0,), low=1):
     """Return a function from a Generator to as many cases of arrays of these shapes (see ``drawn``)."""
     return lambda rng: [drawn(rng, shapes, turn, scales[turn % len(scales)], low) for turn in range(turns)]
+
+
+def varied(*case, by):
+    """Return the case, and it again with one of its last numbers another: each of those in ``by``, in turn.
+
+    Without such a pair, what remembers a result by all arguments but one is not found.
+    """
+    first = len(case) - len(by)
+    return [case, *((*case[:i], other, *case[i + 1 :]) for i, other in enumerate(by, first))]
+
+
+def chosen(test):
+    """Return a predicate for a question with several numbered statements: ``test(those that were chosen)``, a list.
+
+    Of anything but different whole numbers from 1 on (a list of True and False, say) it knows nothing.
+    """
+
+    def holds(got, want, case):
+        if not isinstance(got, (list, tuple, set, frozenset)) and not hasattr(got, "shape"):
+            return False
+        found = [n.item() if hasattr(n, "item") else n for n in plain(got)]
+        if any(isinstance(n, bool) or n != int(n) or n < 1 for n in found) or len(set(found)) < len(found):
+            return False
+        return test(found)
+
+    return holds
 
 
 # What computes gradients by itself, in either track; attention; softmax. A * stands for anything, capitals or not.

@@ -124,7 +124,7 @@ class _Trial:
     @property
     def values_right(self):
         """True if nothing but the type or dtype can be wrong."""
-        return not self.problem or (not self.outcome.error and compare.same(self.outcome.value, self.want))
+        return not self.problem or (not self.outcome.error and compare.same(self.outcome.value, self.want, self.want))
 
 
 def _judge_cases(exercise, answer, track):
@@ -269,7 +269,7 @@ def _explains(function, trial):
     if trial.values_right:
         if isinstance(trial.want, Exception):
             return _other_error(theirs, trial.want, function) is None
-        return not theirs.error and compare.same(theirs.value, trial.want)
+        return not theirs.error and compare.same(theirs.value, trial.want, trial.want)
     if trial.outcome.error or theirs.error:
         return repr(trial.outcome.error) == repr(theirs.error)  # the same words, and so the same shapes
-    return compare.same(trial.outcome.value, theirs.value)
+    return compare.same(trial.outcome.value, theirs.value, trial.want)

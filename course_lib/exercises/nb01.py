@@ -6,7 +6,7 @@ import numpy as np
 
 from ..text import byte_pairs
 from ..text.windows import windows
-from .exercise import Mistake, exercise, question
+from .exercise import Mistake, exercise, question, varied
 
 _VOCABULARY = tuple("\n dehlorw")
 
@@ -100,7 +100,7 @@ def encode(text, vocabulary):
     ),
     next_thought="How often does each token occur in x? Which ones occur less often than the others?",
     cases=lambda: [
-        (np.arange(8), 4),
+        *varied(np.arange(8), 4, by=[2]),
         (np.array([3, 1, 4, 1, 5, 9, 2, 6]), 3),
         (np.array([2, 7, 1]), 1),
         (np.arange(5), 4),

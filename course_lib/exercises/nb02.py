@@ -4,7 +4,7 @@ import numpy as np
 
 from ..numpy_track import Tensor, embedding
 from ..numpy_track import tensor as library
-from .exercise import BACKWARD, Mistake, arrays, draws, exercise, question
+from .exercise import BACKWARD, Mistake, arrays, draws, exercise, question, varied
 
 
 def _right_matmul(a, b, grad):
@@ -192,10 +192,11 @@ def _right_table(ids, grad, V):
         (np.array([1, 1, 0, 1]), *arrays(0, (4, 3)), 5),
         (np.array([[2, 0], [2, 2]]), *arrays(1, (2, 2, 3)), 3),
         (np.array([3, 2, 3]), *arrays(2, (3, 2), dtype="float32"), 4),
+        *varied(np.array([1, 0, 1]), *arrays(3, (3, 1)), 3, by=[6]),
     ],
     more=lambda rng: [
         (np.asarray(rng.integers(0, 4, shape)), rng.standard_normal((*shape, 3)).astype(dtype), int(rng.integers(4, 9)))
-        for shape in ((9,), (), (2, 5), (2, 3, 2))
+        for shape in ((9,), (), (2, 5), (2, 1), (1, 3, 2))
         for dtype in ("float64", "float32")
     ],
     right=_right_table,

@@ -3,7 +3,7 @@
 from ..numpy_track import Tensor
 from ..numpy_track import functional as F
 from . import mending
-from .exercise import Mistake, arrays, drawn, draws, exercise, numbered, question
+from .exercise import Mistake, arrays, drawn, draws, exercise, numbered, question, varied
 
 
 @exercise(
@@ -17,7 +17,13 @@ from .exercise import Mistake, arrays, drawn, draws, exercise, numbered, questio
         "swapaxes(1, 2) swaps T and H. A bare reshape to (B, H, T, D) has the right shape and mixes positions.",
     ),
     next_thought="Which numbers does head 1 of position 0 hold? Would a bare reshape be noticed by looking at shapes?",
-    cases=lambda: [(numbered(2, 3, 8), 2), (*arrays(0, (1, 4, 6)), 3), (*arrays(1, (2, 2, 4), dtype="float32"), 4)],
+    cases=lambda: [
+        (numbered(2, 3, 8), 2),
+        (*arrays(0, (1, 4, 6)), 3),
+        (*arrays(1, (2, 2, 4), dtype="float32"), 4),
+        *varied(*arrays(2, (2, 3, 4)), 2, by=[1]),
+        (*arrays(3, (2, 1, 4)), 2),
+    ],
     more=lambda rng: [(x.reshape(*x.shape[:2], -1), x.shape[2]) for n in range(5) for x in drawn(rng, "bthd", n)],
     right=lambda x, heads: F.split_heads(Tensor(x), heads).data,
     forbids=("split_heads",),
@@ -65,7 +71,13 @@ def split_heads(x, heads):
         "swapaxes(1, 2) gives (B, T, H, D); now H and D lie side by side and can become one axis.",
     ),
     next_thought="After merging, the output matrix mixes the heads. What could a model without it not do?",
-    cases=lambda: [(numbered(2, 2, 3, 4),), arrays(0, (1, 3, 4, 2)), arrays(1, (2, 4, 2, 1), dtype="float32")],
+    cases=lambda: [
+        (numbered(2, 2, 3, 4),),
+        arrays(0, (1, 3, 4, 2)),
+        arrays(1, (2, 4, 2, 1), dtype="float32"),
+        arrays(2, (2, 1, 3, 2)),
+        arrays(3, (2, 3, 1, 2)),
+    ],
     more=draws("bhtd", turns=5),
     right=lambda x: F.merge_heads(Tensor(x)).data,
     forbids=("merge_heads",),

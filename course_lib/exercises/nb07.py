@@ -5,7 +5,7 @@ import numpy as np
 from ..numpy_track import Tensor
 from ..numpy_track import layer_norm as library_layer_norm
 from . import mending
-from .exercise import BACKWARD, LAYER_NORM, Mistake, arrays, drawn, draws, exercise, question
+from .exercise import BACKWARD, LAYER_NORM, Mistake, arrays, drawn, draws, exercise, question, varied
 
 
 def _right(x, gain, bias, eps):
@@ -28,6 +28,7 @@ def _right(x, gain, bias, eps):
         (*arrays(1, (2, 3, 5), (5,), (5,)), 1e-5),
         (*arrays(2, (2, 6), (6,), (6,)), 0.5),
         (*arrays(3, (2, 3, 4), (4,), (4,), dtype="float32"), 1e-5),
+        *varied(*arrays(4, (2, 4), (4,), (4,)), 1e-3, by=[0.7]),
     ],
     more=lambda rng: [(*drawn(rng, "...c c c", n, (30, 1)[n % 2], 3), 10.0 ** rng.uniform(-6, 0)) for n in range(6)],
     right=_right,

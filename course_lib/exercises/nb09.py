@@ -6,7 +6,7 @@ from ..common.config import GPTConfig
 from ..common.costs import parameter_count
 from ..numpy_track import GPT, Tensor
 from ..numpy_track import functional as F
-from .exercise import COUNTS, Mistake, draws, exercise, question
+from .exercise import COUNTS, Mistake, draws, exercise, question, varied
 
 
 def _right_parameters(V, T, C, L):
@@ -24,7 +24,10 @@ def _right_parameters(V, T, C, L):
         "In a block: 4 C² for attention, (C · 4C + 4C) + (4C · C + C) for the MLP, 4C for the LayerNorms.",
     ),
     next_thought="Which part grows fastest when C doubles? When the vocabulary does? Why are heads not in the formula?",
-    cases=lambda: [(17, 8, 32, 3), (65, 32, 64, 2), (5, 7, 8, 0), (3, 5, 7, 1), (20001, 9, 401, 1)],
+    cases=lambda: (
+        [(17, 8, 32, 3), (65, 32, 64, 2), (5, 7, 8, 0), (3, 5, 7, 1), (20001, 9, 401, 1)]
+        + varied(7, 5, 6, 2, by=[8, 6, 7, 3])
+    ),
     more=lambda rng: [(*map(int, rng.integers(3, 50, 3)), L) for L in (1, 2, 4)],
     right=_right_parameters,
     forbids=COUNTS,
@@ -138,7 +141,7 @@ def _right_attention_count(C, H, bias):
         "Four matrices C by C; and if bias is True, four vectors of C numbers.",
     ),
     next_thought="An MLP has 8 C² weights. What share of a block is attention?",
-    cases=lambda: [(8, 2, False), (8, 2, True), (12, 3, True), (4, 4, False)],
+    cases=lambda: [(8, 2, False), (8, 2, True), (12, 3, True), (4, 4, False), (10, 2, True)],
     more=lambda rng: [(int(rng.integers(1, 9)) * H, H, bias) for H in (1, 2, 6) for bias in (False, True)],
     right=_right_attention_count,
     forbids=("SelfAttention", "parameters", *COUNTS),

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..numpy_track import SGD, Parameter, Tensor, cross_entropy
 from . import mending
-from .exercise import BACKWARD, SOFTMAX, Mistake, arrays, draws, exercise
+from .exercise import BACKWARD, SOFTMAX, Mistake, arrays, draws, exercise, varied
 
 
 def _right_gradient(logits, targets):
@@ -161,8 +161,9 @@ def _right_step(parameters, grads, lr):
     ),
     next_thought="What does this step do to a number whose gradient is 0? And what would AdamW with decay do to it?",
     more=lambda rng: [
-        (list(six[:3]), list(six[3:]), float(rng.uniform(0, 2)))
+        (list(six[:3]), list(six[3:]), float(lr))
         for six in draws("nm m ...k nm m ...k", scales=(1, 30))(rng)
+        for lr in rng.uniform(0, 2, 2)
     ],
     right=_right_step,
     forbids=("*sgd*", "*adam*", "step"),
@@ -238,7 +239,7 @@ def _right_words(loss, tokens, characters):
         "bits per character = loss / ln 2 · tokens / characters.",
     ),
     next_thought="Model A: 4 nats per word of 5 characters. Model B: 1 nat per character. Which is better?",
-    cases=lambda: [(1.5, 20, 100), (2.0, 30, 30), (0.25, 100, 40)],
+    cases=lambda: [(1.5, 20, 100), (2.0, 30, 30), (0.25, 100, 40)] + varied(1.0, 20, 40, by=[0.5, 30, 50]),
     more=lambda rng: [(float(rng.uniform(0, 9)), *map(int, rng.integers(1, 70, 2))) for _ in range(4)],
     right=_right_words,
     mistakes=(

@@ -8,7 +8,7 @@ import numpy as np
 from ..numpy_track import AdamW
 from ..training import WarmupCosine
 from . import mending, watch, words
-from .exercise import Mistake, arrays, drawn, exercise
+from .exercise import Mistake, arrays, drawn, exercise, varied
 
 
 def _right_adamw(p, grad, m, v, step, lr, decay):
@@ -36,6 +36,8 @@ def _right_adamw(p, grad, m, v, step, lr, decay):
         (*arrays(2, (3,), (3,), (3,)), np.abs(*arrays(3, (3,))), 5, 0.01, 0.1),
         (*arrays(4, (3,)), np.full(3, 1e-9), np.zeros(3), np.zeros(3), 1, 0.1, 0.1),
         tuple(a.astype("float32") for a in (*arrays(5, (3,), (3,), (3,)), np.abs(*arrays(6, (3,))))) + (2, 0.1, 0.1),
+        (np.ones(3), np.array([30.0, -40.0, 50.0]), np.zeros(3), np.zeros(3), 2, 0.1, 0.1),
+        *varied(*arrays(7, (2,), (2,), (2,)), np.ones(2), 3, 0.1, 0.2, by=[9, 0.4, 0.0]),
     ],
     more=lambda rng: [
         (p, g, m * (step > 1), np.abs(v) * (step > 1), step, float(rng.uniform(0.01, 1)), decay)
@@ -91,7 +93,11 @@ def _right_rate(step, peak, warmup, total, final):
         "0.5 · (1 + cos(π · done)) goes from 1 to 0; stretch it so that it goes from peak to final.",
     ),
     next_thought="What would the first steps of AdamW do at the full rate, when its means have seen only one batch?",
-    cases=lambda: [(step, 1.0, 4, 10, 0.1) for step in (7, 5, 4, 0, 3, 10, 13)] + [(2, 0.5, 0, 8, 0.0)],
+    cases=lambda: [
+        *((step, 1.0, 4, 10, 0.1) for step in (7, 5, 4, 0, 3, 10, 13)),
+        (2, 0.5, 0, 8, 0.0),
+        *varied(6, 0.8, 4, 10, 0.1, by=[8, 0.5, 2, 20, 0.3]),
+    ],
     more=lambda rng: [
         (int(step), float(rng.uniform(0.1, 2)), w, w + n, float(rng.uniform(0, 0.1)))
         for w, n in rng.integers(1, 20, (4, 2)).tolist()
@@ -144,6 +150,11 @@ def _scaled(grads, factor):
     return [g * factor for g in grads]
 
 
+def _of_length(norm):
+    (grad,) = arrays(3, (4,))
+    return [grad * (norm / np.linalg.norm(grad))]
+
+
 def _right_clip(grads, max_norm):
     norm = _length(grads)
     factor = max_norm / norm if norm > max_norm else 1
@@ -167,6 +178,9 @@ def _right_clip(grads, max_norm):
         ([np.array([0.3]), np.array([0.4])], 1.0),
         (list(arrays(1, (2, 2), (3,), dtype="float32")), 0.5),
         ([np.zeros(3), np.zeros((2, 1))], 1.0),
+        *varied(list(arrays(2, (2,), (2, 3))), 0.5, by=[0.25]),
+        *((_of_length(norm), 1.0) for norm in (1.5, 1.0001, 0.9999, 0.5)),
+        (_of_length(0.003), 0.001),
     ],
     more=lambda rng: [(list(drawn(rng, "nm m ...k", n, s)), 2.0) for n, s in enumerate((1, 1, 1e-3, 1e3, 0.3))],
     right=_right_clip,

@@ -8,12 +8,24 @@ from ..inference.sampling import next_probabilities
 from ..numpy_track import Tensor
 from ..numpy_track import attention as library_attention
 from ..numpy_track import functional as F
-from .exercise import ATTENTION, SOFTMAX, Mistake, arrays, drawn, exercise, question
+from .exercise import ATTENTION, SOFTMAX, Mistake, arrays, drawn, exercise, question, varied
 
 
 def _right_top_k(logits, k):
     kept = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:k]  # slow and obvious
     return np.array([x if i in kept else -np.inf for i, x in enumerate(logits)], logits.dtype)
+
+
+def _drawn_logits(rng):
+    """Return logits, many of them equal or nearly so, large and small, and how many to keep, from 1 to more than V."""
+    cases = []
+    for dtype, step in (("float64", 1e-9), ("float32", 1e-6)):
+        for V, scale in ((1, 1), (5, 1e-6), (65, 1), (65, 1e3), (200, 1)):
+            logits = rng.integers(-3, 3, V) * scale
+            cases.append((logits.astype(dtype), int(rng.integers(1, V + 3))))
+        cases.append((rng.integers(-3, 3, 1500).astype(dtype), 1499))
+        cases.append(((2 + step * rng.permutation(9)).astype(dtype), int(rng.integers(2, 8))))
+    return cases
 
 
 @exercise(
@@ -34,12 +46,9 @@ def _right_top_k(logits, k):
         (np.array([3.0, 1.0, 2.0]), 3),
         (np.array([3.0, 1.0, 2.0]), 10),
         (*arrays(1, (5,), dtype="float32"), 3),
+        *varied(*arrays(2, (4,)), 2, by=[3]),
     ],
-    more=lambda rng: [
-        (rng.integers(-3, 3, V).astype(dtype), int(rng.integers(1, V + 3)))  # many are equal
-        for V in (1, 5, 65, 65, 200)
-        for dtype in ("float64", "float32")
-    ],
+    more=_drawn_logits,
     right=_right_top_k,
     forbids=("next_probabilities", "topk"),
     mistakes=(
@@ -158,7 +167,7 @@ def _right_top_p(probabilities, p):
         (np.array([0.25, 0.125, 0.5, 0.125]), 0.5),
         (np.array([0.125, 0.5, 0.125, 0.25]), 0.8),
         (np.array([0.25, 0.25, 0.5]), 1.0),
-        (np.array([0.2, 0.7, 0.1]), 0.1),
+        *varied(np.array([0.2, 0.7, 0.1]), 0.1, by=[0.8]),
     ],
     more=_drawn_probabilities,
     right=_right_top_p,

@@ -8,7 +8,7 @@ from ..common.config import GPTConfig
 from ..inference import interventions
 from ..numpy_track import GPT
 from . import compare, mending, watch
-from .exercise import Mistake, arrays, exercise, question
+from .exercise import Mistake, arrays, exercise, question, varied
 
 
 def _drawn_maps(rng):
@@ -80,6 +80,8 @@ def previous_token_score(maps):
         (*arrays(0, (2, 3, 6, 6)), 3),
         (*arrays(1, (1, 2, 8, 8)), 5),
         (*arrays(2, (2, 2, 4, 4), dtype="float32"), 2),
+        *varied(*arrays(3, (2, 1, 6, 6)), 2, by=[4]),
+        (*arrays(4, (1, 1, 140, 140)), 60),
     ],
     more=_drawn_maps,
     right=lambda maps, period: _right_score(maps, period - 1, period),
@@ -135,7 +137,12 @@ def _right_off(W, head, H):
         "W.copy() first: the model must be able to get its head back.",
     ),
     next_thought="The head is off, but its weights in the heatmap look as before. Why?",
-    cases=lambda: [(*arrays(0, (6, 6)), 1, 3), (*arrays(1, (8, 8)), 0, 2), (*arrays(2, (6, 6), dtype="float32"), 1, 2)],
+    cases=lambda: [
+        (*arrays(0, (6, 6)), 1, 3),
+        (*arrays(1, (8, 8)), 0, 2),
+        (*arrays(2, (6, 6), dtype="float32"), 1, 2),
+        *varied(*arrays(3, (6, 6)), 1, 3, by=[2, 6]),
+    ],
     more=lambda rng: [
         (rng.standard_normal((D * H, D * H)).astype(dtype), int(rng.integers(H)), H)
         for D, H in ((1, 3), (3, 1), (2, 4), (4, 2))

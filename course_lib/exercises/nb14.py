@@ -11,7 +11,7 @@ from ..text.numbers import DIGITS, WORDS, encode_numbers
 from ..text.pairs import PADDING, ignore_padding
 from ..text.pairs import shift as library_shift
 from . import compare, mending, watch, words
-from .exercise import ATTENTION, SOFTMAX, Mistake, draws, exercise, question
+from .exercise import ATTENTION, SOFTMAX, Mistake, arrays, draws, exercise, question, varied
 from .mending import CUT
 
 
@@ -30,7 +30,7 @@ def _right_table(rows, width):
         "An odd width has one odd column fewer: use angles[:, : width // 2] for the cosines.",
     ),
     next_thought="Which column oscillates fastest, and which slowest? How far apart are two positions in the last?",
-    cases=lambda: [(6, 4), (3, 8), (4, 5), (2, 1), (600, 6)],
+    cases=lambda: [(6, 4), (3, 8), (4, 5), (2, 1), (600, 6)] + varied(5, 6, by=[7, 8]),
     more=lambda rng: [tuple(map(int, rng.integers(1, 40, 2))) for _ in range(4)],
     right=_right_table,
     forbids=("sinusoidal_positions",),
@@ -80,6 +80,9 @@ def _right_cross(x, memory, W_query, W_key, W_value):
         "The rest is attention as in notebook 03. The weights are (T, S): a row for each word that is written.",
     ),
     next_thought="What must be computed again for each new word of the decoder, and what only once?",
+    cases=lambda: [  # C and D are not 1, where mistakes look alike; and scores whose exp overflows
+        tuple(scale * x for x in arrays(142, (4, 6), (5, 6), *[(6, 3)] * 3)) for scale in (1, 10)
+    ],
     more=draws("tc sc cd cd cd", scales=(1, 3)),
     right=_right_cross,
     forbids=ATTENTION + SOFTMAX,
@@ -130,7 +133,11 @@ def _mask(source, padding):
         "mask[:, None, None, :] inserts two axes of size 1, for the heads and the queries.",
     ),
     next_thought="What do the rows of padded *queries* hold with this mask? Why does it not matter?",
-    cases=lambda: [(_SOURCE, 0), (np.array([[3, 3, 1, 1], [3, 0, 5, 1]]), 1), (np.array([[2, 9]]), 0)],
+    cases=lambda: [
+        *varied(_SOURCE, 0, by=[7]),
+        (np.array([[3, 3, 1, 1], [3, 0, 5, 1]]), 1),
+        (np.array([[2, 9]]), 0),
+    ],
     more=lambda rng: [(rng.integers(0, 4, rng.integers(1, 9, 2)), int(rng.integers(0, 5))) for _ in range(6)],
     right=_mask,
     forbids=("on_key_axis",),

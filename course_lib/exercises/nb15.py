@@ -8,7 +8,7 @@ import numpy as np
 from ..inference.gpt2 import gpt2_config, gpt2_shapes
 from ..text.byte_level import split_words
 from . import compare, mending, watch, words
-from .exercise import COUNTS, Mistake, arrays, drawn, exercise, question
+from .exercise import COUNTS, Mistake, arrays, chosen, drawn, exercise, question, varied
 
 
 def _right_size(layers, width, vocab_size=50257, context_length=1024):
@@ -27,7 +27,7 @@ def _right_size(layers, width, vocab_size=50257, context_length=1024):
         "Together 12 C² + 13 C in each block. Outside: V · C + T · C + 2 C.",
     ),
     next_thought="What share of the smallest GPT-2 is its token table, and what share of the largest?",
-    cases=lambda: [(12, 768), (48, 1600), (2, 6, 11, 5), (0, 8, 50, 16)],
+    cases=lambda: [(12, 768), (48, 1600), (2, 6, 11, 5), (0, 8, 50, 16)] + varied(3, 8, 50, 16, by=[2, 16, 40, 32]),
     more=lambda rng: [(int(L), int(C), int(V), int(T)) for L, C, V, T in rng.integers(1, 60, (4, 4))],
     right=_right_size,
     forbids=("gpt2_shapes", *COUNTS),
@@ -305,25 +305,25 @@ stays_in_float32 = question(
     mistakes=(
         Mistake(
             "these are the right ones, and the smallest should come first",
-            when=lambda got, want, case: sorted(got) == want,
+            when=chosen(lambda got: sorted(got) == [1, 2, 4, 6, 8]),
         ),
         Mistake(
             "the large matrix products are what bfloat16 is for: 3, 5 and 7 are such products",
-            when=lambda got, want, case: bool({3, 5, 7} & set(got)),
+            when=chosen(lambda got: bool({3, 5, 7} & set(got))),
         ),
         Mistake(
             "the weights and AdamW's averages add up many small updates: in bfloat16 these would be lost, every time",
-            when=lambda got, want, case: not {1, 2} <= set(got),
+            when=chosen(lambda got: not {1, 2} <= set(got)),
         ),
         Mistake(
             "every block adds a little to the residual stream: in bfloat16 it would get lost",
-            when=lambda got, want, case: 4 not in got,
+            when=chosen(lambda got: 4 not in got),
         ),
         Mistake(
             "LayerNorm takes means and a root: it is little work, and stays in float32",
-            when=lambda got, want, case: 6 not in got,
+            when=chosen(lambda got: 6 not in got),
         ),
-        Mistake("the loss is a mean over many tokens: it stays in float32", when=lambda got, want, case: 8 not in got),
+        Mistake("the loss is a mean over many tokens: it stays in float32", when=chosen(lambda got: 8 not in got)),
     ),
 )
 

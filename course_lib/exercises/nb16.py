@@ -9,7 +9,7 @@ from ..common.positions import rotary_angles
 from ..numpy_track import Tensor
 from ..numpy_track import functional as F
 from . import compare, mending, words
-from .exercise import Mistake, arrays, exercise, numbered, question
+from .exercise import Mistake, arrays, chosen, exercise, numbered, question, varied
 
 
 def _right_turn(x, start=0, theta=10000.0):
@@ -59,6 +59,9 @@ _NEIGHBOURS = f"""    a, b = x[..., 0::2], x[..., 1::2]
         (*arrays(3, (2, 2, 3, 2), dtype="float32"), 1),
         (*arrays(4, (3, 6)), 2, 100.0),
         (*arrays(5, (2, 6), dtype="float32"), 1_000_003),
+        (*arrays(6, (2, 2, 10), dtype="float32"), 3),
+        *varied(*arrays(6, (2, 2, 10)), 3, 10000.0, by=[11, 500.0]),  # what was remembered in float32 is too coarse
+        (*arrays(7, (2, 4)), 150_000, 50.0),
     ],
     more=_drawn_rows,
     right=_right_turn,
@@ -143,6 +146,7 @@ _REPEAT = "np.repeat(x, group, axis=1)"
         (*arrays(2, (2, 1, 2, 3)), 4),
         (*arrays(3, (2, 3, 1, 2)), 3),
         (*arrays(4, (1, 2, 4, 2)), 6),
+        *varied(*arrays(5, (1, 2, 3, 2)), 4, by=[6]),
     ],
     more=_drawn_heads,
     right=_right_share,
@@ -198,6 +202,7 @@ def _right_bytes(layers, kv_heads, head_dim, length, bytes_each=2):
         (12, 12, 64, 1024, 4),
         (4, 2, 8, 0),
         (3, 1, 2, 7),
+        *varied(3, 2, 4, 5, 2, by=[2, 3, 8, 7, 4]),
     ],
     more=lambda rng: [
         (*(int(n) for n in rng.integers(2, 50, 4)), *([], [1], [2], [4], [8])[turn]) for turn in range(5)
@@ -237,7 +242,7 @@ _SEEN = "(back >= 0) & (back < window)"
         "Two comparisons, joined with &, each in brackets: (back >= 0) & (back < window).",
     ),
     next_thought="Two layers with a window of 4: from how far back can something reach a position? And with L layers?",
-    cases=lambda: [(4, 2), (3, 1), (5, 3), (3, 3), (2, 9), (1, 1), (200, 64)],
+    cases=lambda: [(4, 2), (3, 1), (5, 3), (3, 3), (2, 9), (1, 1), (200, 64), (400, 260)],
     more=lambda rng: [(int(size), int(window)) for size, window in rng.integers((4, 1), (40, 30), (5, 2))],
     right=lambda size, window: F.window_mask(size, window),
     forbids=("window_mask",),
@@ -513,35 +518,35 @@ past_the_length = question(
     mistakes=(
         Mistake(
             "these are the right ones, and the smallest should come first",
-            when=lambda got, want, case: sorted(got) == want,
+            when=chosen(lambda got: sorted(got) == [3, 4, 7, 8]),
         ),
         Mistake(
             "token 65 needs row 64 of the table of positions, and there are rows 0 to 63 only",
-            when=lambda got, want, case: 1 in got,
+            when=chosen(lambda got: 1 in got),
         ),
         Mistake(
             "a table of 64 rows does not fit into a model that has one of 128",
-            when=lambda got, want, case: 2 in got,
+            when=chosen(lambda got: 2 in got),
         ),
         Mistake(
             "a window limits what is seen; the new token still needs its row in the table of positions",
-            when=lambda got, want, case: 5 in got,
+            when=chosen(lambda got: 5 in got),
         ),
         Mistake(
             "without a window the next token sees all earlier ones: a full cache can drop nothing",
-            when=lambda got, want, case: 6 in got,
+            when=chosen(lambda got: 6 in got),
         ),
         Mistake(
             "what no parameter depends on may be changed: which shapes have the context length in them?",
-            when=lambda got, want, case: not {3, 4} <= set(got),
+            when=chosen(lambda got: not {3, 4} <= set(got)),
         ),
         Mistake(
             "with a window of 16 the next token sees 15 earlier ones: a full cache may drop the others",
-            when=lambda got, want, case: 7 not in got,
+            when=chosen(lambda got: 7 not in got),
         ),
         Mistake(
             "the last 64 tokens are a text of 64: the first of them is at position 0",
-            when=lambda got, want, case: 8 not in got,
+            when=chosen(lambda got: 8 not in got),
         ),
     ),
 )
