@@ -71,9 +71,7 @@ def draw_beam(model, source, begin, end, max_length, num_beams=3, *, name=str):
     d = Sketch(
         110 + wide * len(steps), 62 * num_beams + 62,
         f"A beam search of width {num_beams} as a tree. Each column is a step and holds the {num_beams} best "
-        f"beginnings, best first: the last token and the mean log-probability per token. The winner, lit, is "
-        f"“{told}”, {signed(best.score(True), 2)} per token; of {len(steps)} steps, "
-        f"{sum(len(step) for step in steps)} beginnings were kept.",
+        f"beginnings, best first: the last token and the mean log-probability per token. The winner, lit, is “{told}”.",
     )  # fmt: skip
 
     def path_of(h):
