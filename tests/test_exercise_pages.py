@@ -344,7 +344,7 @@ def test_every_notebook_has_exercises_of_its_own():
 def test_every_exercise_is_complete():
     for e in every():
         assert re.fullmatch(r"\d\d\.\d+", e.id) and e.title and e.next_thought
-        assert 1 <= e.minutes <= 60 and e.difficulty in ("easy", "middle", "harder") and len(e.hints) >= 2
+        assert 1 <= e.minutes <= 60 and e.difficulty in ("easy", "medium", "harder") and len(e.hints) >= 2
         assert [e.right, e.examine, e.value].count(None) == 2 and (e.broken is None) == (e.examine is None)
         assert e.stub != e.solution and not e.stub.startswith("@") and "…" not in e.title
         assert len(e.mistakes) <= 9 and all(isinstance(m, Mistake) for m in e.mistakes)

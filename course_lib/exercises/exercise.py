@@ -51,7 +51,7 @@ class Exercise:
     id: str  # "06.2": the second exercise of notebook 06
     title: str
     minutes: int
-    difficulty: str  # "easy", "middle" or "harder"
+    difficulty: str  # "easy", "medium" or "harder"
     hints: tuple[str, ...]
     next_thought: str  # shown after a right answer
     function: Callable | None = None  # the solution

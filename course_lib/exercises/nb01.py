@@ -35,7 +35,7 @@ _RAISE = 'raise ValueError(f"unknown character {character!r} at position {positi
     "01.1",
     "Encode, with a clear error",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "A dictionary from each character to its index finds the ids quickly: enumerate(vocabulary) gives both.",
         "Go through the text with enumerate, too: then you know the position of an unknown character.",
@@ -141,7 +141,7 @@ def my_windows(ids, T):
     "01.3",
     "One merge of a pair",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Use an index i and a while loop: after a pair advance by two, otherwise by one.",
         "tuple(tokens[i : i + 2]) == pair also works at the end, where one token is left.",

@@ -20,7 +20,7 @@ _BY_B = "rows.T @ grad.reshape(-1, grad.shape[-1])"
     "02.1",
     "The backward of a matrix product",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "The gradient of `a` has the shape of `a`. Which product of `grad` (..., n, m) with `b` (k, m) has that shape?",
         "For two matrices: by_a = grad bᵀ and by_b = aᵀ grad.",
@@ -181,7 +181,7 @@ def _right_table(ids, grad, V):
     "02.4",
     "The backward of a table",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Start from zeros (V, C), of the dtype of `grad`. A row that was not used keeps gradient 0.",
         "A row that was used three times gets the sum of three gradients.",

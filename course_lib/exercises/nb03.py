@@ -107,7 +107,7 @@ def _right_attention(query, key, value):
     "03.3",
     "Attention without loops",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "All dot products at once are one matrix product. key.T would reverse the batch axis, too: swapaxes(-1, -2).",
         "Row i holds the scores of query i. Softmax along the keys, the last axis; subtract the largest score first.",
@@ -171,7 +171,7 @@ variance_of_a_dot_product = question(
     "03.4",
     "How large are scores?",
     minutes=6,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "A product of two such numbers has variance 1, and variances of independent things add up.",
         "Dividing by c divides the variance by c².",
@@ -208,7 +208,7 @@ no_scale = question(
     "03.5",
     "No scale at head size 256",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "scores = q @ k.T, one row for each query; softmax along each row.",
         "weights.max(axis=-1).mean() is the number you want. A row of 50 equal weights would give 0.02.",

@@ -15,7 +15,7 @@ def _right_fold(W1, b1, W2, b2):
     "04.1",
     "Fold the projection away",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Multiply out: x W1 W2 + b1 W2 + b2.",
         "What multiplies x is W. Everything without x is b.",
@@ -43,7 +43,7 @@ parameters_of_a_block = question(
     "04.2",
     "Where the parameters are",
     minutes=6,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Three layers: the projection (C to C), up (C to 4C) and down (4C to C). Attention has none here.",
         "A layer from n to m has n · m weights and m biases.",

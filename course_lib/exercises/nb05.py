@@ -102,7 +102,7 @@ def _mask_broken(self, x):
     "05.2",
     "Find the bug: a mask on the wrong axis",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Rows are queries, columns are keys. Which index of `allow` is the query?",
         "Print `allow` for three positions: row 0 should have one True.",
@@ -169,7 +169,7 @@ def _weights_broken(self, x):
     "05.3",
     "Find the bug: softmax over the wrong axis",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Sum the weights over each axis: which of the sums are 1?",
         "Each query distributes its attention over the keys, and the keys are the columns: the last axis.",
@@ -225,7 +225,7 @@ _EMPTY = np.array([[True, True, False], [False, False, False]])
     "05.4",
     "Softmax with a mask",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "np.where(allow, scores, -np.inf) is a new array, in which exp makes 0 of every hidden cell.",
         "Subtract the largest *allowed* score of each row. In a row with nothing allowed it is -∞, and -∞ - (-∞) is"

@@ -10,7 +10,7 @@ from .exercise import Mistake, arrays, drawn, draws, exercise, numbered, questio
     "06.1",
     "Split into heads",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "First just cut: which shape has each position's C numbers as H rows of D?",
         "x.reshape(B, T, H, D). Now the heads come after the positions.",
@@ -147,7 +147,7 @@ def _heads_broken(self, x):
     "06.3",
     "Find the bug: heads made by a bare reshape",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Follow the numbers of position 1: at which index of (B, H, T, D) does each of them land?",
         "A reshape keeps the numbers in their order in memory. Cut into (B, T, H, D) first, then swap axes.",

@@ -16,7 +16,7 @@ def _right(x, gain, bias, eps):
     "07.1",
     "LayerNorm forward",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "x.mean(axis=-1, keepdims=True) is one mean for each position, ready to be subtracted.",
         "The variance is the mean of the squared distances from the mean: x.var(axis=-1, keepdims=True).",
@@ -134,7 +134,7 @@ _WHOSE = "whose mean is it, and whose variance? Each position has its own"
     "07.3",
     "Find the bug: LayerNorm that looks ahead",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "x is (B, T, C). Which axis do mean and variance go over?",
         "A mean over time contains the future. Each position has its own mean, over its C numbers.",
@@ -222,7 +222,7 @@ which_learns = question(
     "07.5",
     "Twelve layers without warm-up",
     minutes=6,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Where is the LayerNorm on the path of the residual stream, and where is that path free?",
         "A warm-up makes the first steps small, while the layers know nothing yet.",

@@ -17,7 +17,7 @@ def _right_parameters(V, T, C, L):
     "09.1",
     "Count the parameters",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Outside the blocks: two tables, the last LayerNorm, and the head with its bias.",
         "A LayerNorm has a gain and a bias: 2C. A block has two of them.",

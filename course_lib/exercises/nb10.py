@@ -23,7 +23,7 @@ _STABLE = "logits - logits.max(axis=-1, keepdims=True)"
     "10.1",
     "The gradient of cross-entropy",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Softmax of each row first; subtract the largest logit of the row, so that nothing overflows.",
         "It is (softmax - onehot) / n. onehot is 1 at the target of each row and 0 elsewhere: subtract 1 there.",
@@ -185,7 +185,7 @@ def sgd_step(parameters, grads, lr):
     "10.4",
     "The mean loss of all tokens",
     minutes=8,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "A mean loss times its count is the summed loss of the batch.",
         "Add up the losses of all tokens, then divide by the number of all tokens.",
@@ -232,7 +232,7 @@ def _right_words(loss, tokens, characters):
     "10.5",
     "Perplexity and bits per character",
     minutes=8,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Perplexity is e to the power of the loss: as unsure as among that many equally likely tokens.",
         "A nat is 1 / ln 2 bits. All tokens together have loss · tokens nats.",

@@ -86,7 +86,7 @@ def _right_rate(step, peak, warmup, total, final):
     "11.2",
     "Warm-up and cosine",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Three cases: step < warmup, step >= total, and between.",
         "Between: how much is done, from 0 to 1? (step - warmup) / (total - warmup).",
@@ -165,7 +165,7 @@ def _right_clip(grads, max_norm):
     "11.3",
     "Clip by the global norm",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "The norm of one vector is the root of the sum of all squares: over all arrays together.",
         "One factor for all arrays: max_norm / norm. So the direction stays.",

@@ -32,7 +32,7 @@ def _drawn_logits(rng):
     "12.1",
     "The top-k filter",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "You need the indices of the k largest: np.argsort sorts indices by value, smallest first.",
         "np.argsort(-logits, kind='stable') has the largest first, and of equal ones the earlier.",
@@ -83,7 +83,7 @@ def top_k_filter(logits, k):
     "12.2",
     "Temperature",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Two cases: temperature 0 has no division. np.argmax finds the largest, and of equal ones the first.",
         "Otherwise subtract the largest logit, *then* divide by the temperature, then softmax.",
@@ -229,7 +229,7 @@ def _right_step(query, key, value, keys, values):
     "12.4",
     "One step with a cache",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "First the cache: np.vstack([keys, key]) puts the new row after the others. The same for the values.",
         "The new position may look at itself, so its own key is among those that are compared.",
@@ -323,7 +323,7 @@ _SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
     "12.6",
     "The mask of several new tokens",
     minutes=8,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Write it down for old = 2 and new = 2: the first new token sees three keys, the second all four.",
         "Query i is at position old + i of the text, key j at position j.",

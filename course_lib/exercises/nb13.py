@@ -30,7 +30,7 @@ def _right_score(maps, back, first):
     "13.1",
     "The previous-token score",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Row 1 looks at column 0, row 2 at column 1, …: these cells lie on the diagonal below the main one.",
         "maps.diagonal(-1, axis1=2, axis2=3) takes it out of the last two axes: (L, H, T - 1).",
@@ -130,7 +130,7 @@ def _right_off(W, head, H):
     "13.3",
     "Switch a head off",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "context @ W multiplies column i of the context by *row* i of W.",
         "Which rows belong to the head? Those from head · D up to (head + 1) · D.",
@@ -290,7 +290,7 @@ _OFF = "loss([(layer, head)])"
     "13.5",
     "Find the bug: heads that stay off",
     minutes=8,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Print `off` in the loop. What does it contain at the second head?",
         "One head at a time: at each head, all others must be on.",

@@ -23,7 +23,7 @@ def _right_table(rows, width):
     "14.1",
     "Positions as waves",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "The angles first: a column of positions divided by a row of 10000 ** (np.arange(0, width, 2) / width).",
         "table[:, 0::2] are the even columns, table[:, 1::2] the odd ones.",
@@ -73,7 +73,7 @@ def _right_cross(x, memory, W_query, W_key, W_value):
     "14.2",
     "Cross-attention",
     minutes=15,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Which one asks? The decoder. Which one is looked at? The memory.",
         "query = x @ W_query; key = memory @ W_key; value = memory @ W_value.",
@@ -126,7 +126,7 @@ def _mask(source, padding):
     "14.3",
     "The padding mask",
     minutes=8,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "source != padding is True at the real tokens, in the shape (B, S).",
         "Rows are queries, columns are keys. Padding must not be *looked at*, so it is the key axis, the last.",
@@ -363,7 +363,7 @@ def _padded_broken(model, source, inputs, padding):
     "14.6",
     "Find the bug: who still reads the padding?",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Put two more positions of padding after a source. The logits should not move at all.",
         "Two parts of the model look at the source: the encoder's self-attention is one of them.",

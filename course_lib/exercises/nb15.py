@@ -20,7 +20,7 @@ def _right_size(layers, width, vocab_size=50257, context_length=1024):
     "15.1",
     "Count a GPT-2",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Outside the blocks: the table of tokens, the table of positions, and the last LayerNorm.",
         "In a block: four C × C matrices, one C × 4C, one 4C × C, each with a bias; and two LayerNorms of 2C numbers.",
@@ -113,7 +113,7 @@ def _right_mean(gradients, tokens):
     "15.3",
     "Average the gradients of unequal parts",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Two parts, of 3 and of 1 tokens: the first counts three times as much as the second.",
         "The weight of a part is its share of all tokens: n / total. The weights sum to 1.",
@@ -240,7 +240,7 @@ _LINES = 'array.T if name.endswith(".weight") else array\n        assert ours[na
     "15.4",
     "Find the bug: a matrix that fits both ways",
     minutes=10,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "Print the shapes. Which matrices look the same in both layouts?",
         "Query, key, value and output are C × C: they fit either way round, and so they are never transposed.",

@@ -43,7 +43,7 @@ _NEIGHBOURS = f"""    a, b = x[..., 0::2], x[..., 1::2]
     "16.1",
     "Turn queries and keys",
     minutes=12,
-    difficulty="middle",
+    difficulty="medium",
     hints=(
         "An angle for each position and pair: positions as a column (T, 1), frequencies as a row (D/2,).",
         "frequencies = theta ** (-2 * np.arange(D // 2) / D), angles = (start + np.arange(T))[:, None] * frequencies.",

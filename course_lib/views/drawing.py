@@ -174,7 +174,7 @@ def _gpt_alt(config):
         config.norm
     ]
     parts = "attention" if config.activation == "none" else "attention, then an MLP"
-    back = "added back to the residual stream" if config.residual else "in the way itself, with no path around"
+    back = "added back to the residual stream" if config.residual else "right on the road, with no path around it"
     return (
         f"A GPT as a road: ids become token embeddings{' plus positions' if config.positions is True else ''}; "
         f"{config.layers} blocks of {parts}, each {where} and {back}; then the head gives logits."
