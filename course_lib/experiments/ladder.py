@@ -75,7 +75,7 @@ _TODAY = {
     "qk_norm": ("+ QK-norm", {"qk_norm": True}),
     "rms_norm": ("+ RMSNorm", {"norm_layer": "rms_norm"}),
     "swiglu": ("+ SwiGLU", {"activation": "swiglu"}),
-    "grouped": ("+ 2 key and value heads for 4", {"kv_heads": 2}),
+    "grouped": ("+ 2 key and value heads instead of 4", {"kv_heads": 2}),
     "no bias": ("+ no biases", {"bias": False}),
 }
 TODAY, _changes = {}, _FULL
