@@ -322,3 +322,16 @@ def test_a_batch_is_dealt_out_as_train_ddp_does():
             assert drawn[start : start + len(dealt)] == dealt
     with pytest.raises(ValueError, match="dealt equally"):
         sketches.draw_data_parallel(3, 8)
+
+
+def test_the_loops_show_what_goes_from_part_to_part():
+    poet = load_checkpoint("shakespeare-gpt")
+    ids, V = poet.tokenizer.encode("ROMEO:"), len(poet.tokenizer)
+    assert poet.model(ids[None])[0].shape == (1, len(ids), V)  # what the boxes say
+    for draw, count, back in ((sketches.draw_training_loop, 5, "again"), (sketches.draw_writing_loop, 5, "append it")):
+        d = draw()
+        check_legible(d)
+        drawn = texts(d)
+        assert len(drawn) == 2 * count + 1 and drawn[-1].startswith(back)
+        assert all(text in d.alt for text in drawn[:-1])
+    assert drawn[1:4:2] == ["ids (1, T)", "logits (1, T, V)"]

@@ -24,6 +24,7 @@ def drawings():
     return {
         "gpt.svg": draw_gpt(load_checkpoint("shakespeare-gpt").model.config),
         "first-gpt.svg": draw_gpt(GPTConfig(65, 32, 64, layers=2, norm=None, residual=False)),
+        "gpt-tokens.svg": draw_gpt(gpt, lit=("tokens",)),
         "gpt-attention.svg": draw_gpt(gpt, lit=("attention",)),
         "gpt-norm.svg": draw_gpt(gpt, lit=("norm", "residual")),
         "gpt-mlp.svg": draw_gpt(gpt, lit=("mlp",)),
@@ -45,6 +46,8 @@ def drawings():
         "induction.svg": sketches.draw_induction(),
         "note-and-look.svg": sketches.draw_note_and_look(),
         "data-parallel.svg": sketches.draw_data_parallel(),
+        "training-loop.svg": sketches.draw_training_loop(),
+        "writing-loop.svg": sketches.draw_writing_loop(),
         "mlp.svg": sketches.draw_mlp(),
         "attention-arcs.svg": sketches.draw_arcs(*last_words()),
     }

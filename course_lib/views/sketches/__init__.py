@@ -8,6 +8,7 @@ from .blocks import draw_blocks
 from .generation import draw_beam, draw_cache
 from .inside import draw_arcs, draw_induction, draw_note_and_look
 from .learning import draw_data_parallel, plot_valley
+from .loops import draw_training_loop, draw_writing_loop
 from .positions import draw_rotary, draw_window
 from .stream import draw_mlp, draw_norm_places
 from .text import draw_lookup, draw_window_examples, plot_embedding_map
@@ -31,7 +32,9 @@ __all__ = [
     "draw_split_heads",
     "draw_swiglu",
     "draw_window",
+    "draw_training_loop",
     "draw_window_examples",
+    "draw_writing_loop",
     "plot_embedding_map",
     "plot_valley",
 ]
