@@ -172,7 +172,7 @@ WRONG = {
         ),
         (
             "return ours",
-            "return ours | {'token.weight': ours['token.weight'].T}",
+            "return ours | {'token': ours['token'].T}",
             "happened: the array token.weight has shape",
         ),
         ("return ours", "return ours | {'extra': 1}", "names stay as they are"),

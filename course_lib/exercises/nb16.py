@@ -147,6 +147,7 @@ _REPEAT = "np.repeat(x, group, axis=1)"
         (*arrays(3, (2, 3, 1, 2)), 3),
         (*arrays(4, (1, 2, 4, 2)), 6),
         *varied(*arrays(5, (1, 2, 3, 2)), 4, by=[6]),
+        (*arrays(6, (1, 3, 1, 2)), 96),
     ],
     more=_drawn_heads,
     right=_right_share,
