@@ -120,6 +120,7 @@ def _right_attention(query, key, value):
         arrays(2, (2, 3, 4), (2, 3, 4), (2, 3, 4)),
         arrays(3, (2, 3), (4, 3), (4, 2), dtype="float32"),
         tuple(x * 100 for x in arrays(4, (2, 3), (4, 3), (4, 2))),
+        arrays(5, (5, 2), (3, 2), (3, 4)),  # D is not the largest
         (np.array([[3e3]]), np.array([[-3.0], [-1.0], [-2.0]]), np.array([[1.0], [2.0], [3.0]])),  # all far below 0
     ],
     more=draws("...td ...sd ...se", scales=(1, 10)),

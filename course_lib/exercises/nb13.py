@@ -80,7 +80,7 @@ def previous_token_score(maps):
         (*arrays(0, (2, 3, 6, 6)), 3),
         (*arrays(1, (1, 2, 8, 8)), 5),
         (*arrays(2, (2, 2, 4, 4), dtype="float32"), 2),
-        *varied(*arrays(3, (2, 1, 6, 6)), 2, by=[4]),
+        *varied(*arrays(3, (7, 1, 6, 6)), 2, by=[4]),
         (*arrays(4, (1, 1, 140, 140)), 60),
     ],
     more=_drawn_maps,

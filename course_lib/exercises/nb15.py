@@ -292,7 +292,7 @@ _LINES = 'array.T if name.endswith(".weight") else array\n        assert ours[na
             "array.T if array.shape == array.T.shape else array",
         ),
         Mistake(
-            "the table of positions may be square, too, and is no matrix of nn.Linear: go by the name",
+            "a table may be square, too, and is no matrix of nn.Linear: go by the name",
             'name.endswith(".weight")',
             "(array.shape != shapes[name] or array.shape == array.shape[::-1])",
         ),
