@@ -580,7 +580,8 @@ REFUSED = [
         "13.5",
         "one and the same array",
         "BUFFERS = np.zeros((9, 9))\ndef head_costs(loss, *sizes):\n"
-        "    costs = BUFFERS[: sizes[0], : sizes[1]]\n    costs[:] = find('13.5').function(loss, *sizes)\n    return costs",
+        "    costs = BUFFERS[: sizes[0], : sizes[1]]\n    costs[:] = find('13.5').function(loss, *sizes)\n"
+        "    return costs",
     ),
     ("13.5", "`return` is missing", "def head_costs(*a):\n    find('13.5').function(*a)"),
     (

@@ -173,7 +173,7 @@ WRONG = {
         (
             "return ours",
             "return ours | {'token': ours['token'].T}",
-            "happened: the array token.weight has shape",
+            "happened: the array token has shape",
         ),
         ("return ours", "return ours | {'extra': 1}", "names stay as they are"),
         (
