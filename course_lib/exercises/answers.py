@@ -91,6 +91,8 @@ def not_numbers(answer):
 def _parts(answer):
     if isinstance(answer, (list, tuple, set)):
         return [part for inner in answer for part in _parts(inner)]
+    if answer is np.ma.masked:  # an array that holds itself
+        return [answer]
     if isinstance(answer, np.ma.MaskedArray) or (isinstance(answer, np.ndarray) and answer.dtype.kind in "OSU"):
         return [part for inner in answer.ravel() for part in _parts(inner)]
     return [answer.item()] if isinstance(answer, (np.str_, np.bool_)) else [answer]

@@ -171,9 +171,14 @@ def same(one, other, like=None):
         return False
 
 
+def is_array(value):
+    """Return True for an array like any other: in a matrix ``*`` and ``[i]`` mean something else."""
+    return isinstance(value, np.ndarray) and not isinstance(value, (np.ma.MaskedArray, np.matrix))
+
+
 def _is_of_track(value, track):
     if track == "array":
-        return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+        return is_array(value)
     if track == "numpy":
         from ..numpy_track import Tensor
 

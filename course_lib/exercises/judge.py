@@ -131,8 +131,8 @@ def _judge_cases(exercise, answer, track):
     """Try all cases, and two calls in a row. What is said is about the first case that fails."""
     names = list(inspect.signature(exercise.function).parameters)
     trials, cases = [], [*exercise.cases(), *exercise.drawn_cases()]
-    first, other = _other_numbers(exercise, cases)
-    for case in [*cases, *other]:
+    other = _other_numbers(exercise, cases)
+    for case in [*cases, *(turned for _, turned in other)]:
         trials.append(_try_case(exercise, answer, case, track, names))
         outcome = trials[0].outcome
         if isinstance(outcome.error, NotImplementedError):
@@ -144,33 +144,36 @@ def _judge_cases(exercise, answer, track):
         failed = _tried_again(exercise, answer, trials, track, names)
     if failed is None:
         return Verdict(RIGHT)
-    if other and failed is trials[-1] and compare.same(failed.outcome.value, trials[first].outcome.value):
-        likely = watch.LEFT_OVER
-    else:
-        likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
+    likely = _likely(exercise, trials, failed) if failed.likely is None else failed.likely
+    for (i, _), trial in zip(other, trials[len(cases) :]):
+        if trial is failed and compare.same(trial.outcome.value, trials[i].outcome.value):
+            likely = watch.LEFT_OVER
     return Verdict(NOT_YET, failed.problem, ", ".join(map(words.brief, names, failed.case)), likely)
 
 
 def _other_numbers(exercise, cases):
-    """Return (the index of a case, [the same case with its arrays turned round]): what remembers shapes is found.
+    """Return pairs (the index of a case, this case with one argument turned round), for each array and list.
 
-    It is a case with another right result when turned round. The list is empty, and the index None, where none has.
+    It is the first case that has another right result then: what remembers shapes, or all arguments but one, is found.
     """
-    for i, case in enumerate(cases):
-        turned = tuple(map(_turned, case))
-        if all(map(watch.unchanged, case, turned)):
-            continue
-        if not compare.same(exercise.right(*case), exercise.right(*turned)):
-            return i, [turned]
-    return None, []
+    pairs = []
+    for j in range(max(map(len, cases))):
+        for i, case in enumerate(cases):
+            turned = (*case[:j], *map(_turned, case[j : j + 1]), *case[j + 1 :])
+            if all(map(watch.unchanged, case, turned)):
+                continue
+            if not compare.same(exercise.right(*case), exercise.right(*turned)):
+                pairs.append((i, turned))
+                break
+    return pairs
 
 
 def _turned(argument):
-    """Return an array, or a list of arrays, with all axes turned round; anything else as it is."""
-    if isinstance(argument, np.ndarray) and argument.dtype.kind in "fi":
+    """Return an array, or each of a list of arrays, with all axes turned round; so a list; anything else as it is."""
+    if isinstance(argument, np.ndarray):
         return np.flip(argument).copy()
-    if isinstance(argument, list) and argument and all(isinstance(part, np.ndarray) for part in argument):
-        return [_turned(part) for part in argument]
+    if isinstance(argument, list):
+        return list(map(_turned, argument)) if any(map(np.ndim, argument)) else argument[::-1]
     return argument
 
 
@@ -222,11 +225,8 @@ def _tried_again(exercise, answer, trials, track, names):
         return replace(again, problem=problem, likely=watch.LEFT_OVER)
     for trial in trials:
         if trial.outcome.error is None and compare.difference(trial.outcome.value, trial.want, track):
-            return replace(trial, problem="a result changes when the function is called again", likely=_ONE_ARRAY)
+            return replace(trial, problem="a result changes when the function is called again", likely=watch.ONE_ARRAY)
     return None
-
-
-_ONE_ARRAY = "all calls write into one and the same array: make a new one each time"
 
 
 def _other_error(outcome, want, answer):

@@ -198,16 +198,13 @@ def _problem_elsewhere(part, heads, function):
 
     So numbers are found that belong to the small model alone.
     """
-    other = {"heads": 1 if heads == 1 else 3, "width": 48, "context_length": 16, "norm_eps": 0.01, "dtype": "float32"}
-    for changes, T, training in ((other, 11, True), ({"heads": heads, "width": 32, "dtype": "float64"}, 5, False)):
+    other = {"heads": 1 if heads == 1 else 3, "width": 48, "context_length": 72, "norm_eps": 0.01, "dtype": "float32"}
+    same = {"heads": heads, "width": 32, "dtype": "float64"}  # with scores that are large next to a mask of -50
+    for changes, T, scale, training in ((other, 70, 1, True), (same, 5, 8, False)):
         mine, right = (layer(part, function=f, **changes).train(training) for f in (function, None))
-        x = np.random.default_rng(6).standard_normal((2, T, changes["width"])).astype(changes["dtype"])
+        x = np.random.default_rng(6).standard_normal((2, T, changes["width"])).astype(changes["dtype"]) * scale
         x = Tensor(x)
-        with Guard() as guard:
-            problem = compare.difference(mine.forward(x).detach().numpy(), right.forward(x).detach().numpy())
-        if guard.error:
-            problem = f"stopped with {type(guard.error).__name__}: {guard.error}"
-        if problem:
+        if problem := _problem_for(mine, right, x):
             where = "in a model with other sizes and ε, in float32" if training else "in evaluation"
             return f"{where}, for x of shape {x.shape}: {problem}"
     return None
@@ -228,13 +225,18 @@ def again_problem(part, heads, function):
     rng = np.random.default_rng(4)
     for B, T in ((2, 5), (2, 5), (3, 8), (1, 2)):
         x = Tensor(rng.standard_normal((B, T, small_model(heads=heads).config.width)))
-        with Guard() as guard:
-            problem = compare.difference(mine.forward(x).detach().numpy(), right.forward(x).detach().numpy())
-        if guard.error:
-            problem = f"stopped with {type(guard.error).__name__}: {guard.error}"
-        if problem:
+        if problem := _problem_for(mine, right, x):
+            if _problem_for(layer(part, heads, function), right, x):  # so it would be in a first call, too
+                return f"for x of shape {x.shape}: {problem}", ""
             return f"right in its first call, and then, for x of shape {x.shape}: {problem}", LEFT_OVER
     return None
+
+
+def _problem_for(mine, right, x):
+    """Return what is wrong with the result of one layer for x, where the other one is right; None if all is well."""
+    with Guard() as guard:
+        problem = compare.difference(mine.forward(x).detach().numpy(), right.forward(x).detach().numpy())
+    return f"stopped with {type(guard.error).__name__}: {guard.error}" if guard.error else problem
 
 
 def weights_problem(function):

@@ -24,7 +24,7 @@ _ALLOWED = "position[None, :] <= position[:, None]"
         " column. The result must be boolean.",
     ),
     next_thought="How many cells are True for T positions? What share of all cells is that when T is large?",
-    cases=lambda: [(3,), (1,), (5,), (300,)],
+    cases=lambda: [(3,), (1,), (5,), (600,)],
     more=lambda rng: [(int(size),) for size in rng.integers(2, 70, 4)],
     right=lambda size: F.causal_mask(size),
     forbids=("causal_mask",),

@@ -247,9 +247,9 @@ which_learns = question(
             "a warm-up is what post-norm needs: it learns with one, and does not without",
             value=[True, False, True],
         ),
-        Mistake(
-            "the other way round: which of the two leaves the path free?",
-            when=lambda got, want, case: list(got) in ([True, True, False], [True, False, False]),
+        *(
+            Mistake("the other way round: which of the two leaves the path free?", value=[True, warm, False])
+            for warm in (True, False)
         ),
     ),
 )

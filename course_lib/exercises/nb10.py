@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 
 from ..numpy_track import SGD, Parameter, Tensor, cross_entropy
-from . import mending
+from . import mending, words
 from .exercise import BACKWARD, SOFTMAX, Mistake, arrays, draws, exercise, varied
 
 
@@ -106,7 +106,7 @@ def _examine_step(function):
             )
         if abs(got - loss) > 1e-9:
             return (
-                f"the step returns {got:.4g}, but the loss was {loss:.4g}",
+                "the step returns {}, but the loss was {}".format(*words.two_numbers(got, loss)),
                 "return the loss of this step, loss.item()",
             )
     return mending.falls_sentence(fallen)

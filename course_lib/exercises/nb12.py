@@ -330,7 +330,7 @@ _SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
         "The mask is the last `new` rows of the causal mask for old + new positions.",
     ),
     next_thought="With one new token the mask has one row. What is in it, and does such a step need a mask?",
-    cases=lambda: [(2, 2), (0, 3), (3, 1), (1, 4), (0, 1), (100, 20)],
+    cases=lambda: [(2, 2), (0, 3), (3, 1), (1, 4), (0, 1), (600, 20)],
     more=lambda rng: [(int(old), int(new)) for old, new in rng.integers((0, 1), (30, 20), (5, 2))],
     right=lambda old, new: F.causal_mask(old + new)[old:],
     mistakes=(

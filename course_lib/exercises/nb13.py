@@ -7,7 +7,7 @@ import numpy as np
 from ..common.config import GPTConfig
 from ..inference import interventions
 from ..numpy_track import GPT
-from . import compare, mending, watch
+from . import compare, mending, watch, words
 from .exercise import Mistake, arrays, exercise, question, varied
 
 
@@ -80,7 +80,7 @@ def previous_token_score(maps):
         (*arrays(0, (2, 3, 6, 6)), 3),
         (*arrays(1, (1, 2, 8, 8)), 5),
         (*arrays(2, (2, 2, 4, 4), dtype="float32"), 2),
-        *varied(*arrays(3, (2, 1, 6, 6)), 2, by=[4]),
+        *varied(*arrays(3, (7, 1, 6, 6)), 2, by=[4]),
         (*arrays(4, (1, 1, 140, 140)), 60),
     ],
     more=_drawn_maps,
@@ -241,6 +241,10 @@ def _made_up(off=()):
     return 2.0 + sum(0.3 * layer - 0.5 * head + 0.1 for layer, head in off) + 0.7 * both
 
 
+def _turned_over(off=()):
+    return 5.0 - _made_up(off)
+
+
 def _right_costs(loss, layers, heads):
     return np.array([[loss([(layer, head)]) - loss([]) for head in range(heads)] for layer in range(layers)])
 
@@ -250,26 +254,33 @@ def _examine_costs(function):
     got = function(_loss, _LAYERS, _HEADS)
     if watch.untouched(got):
         return ...
+    if got is None:
+        return "it returned None", "the `return` is missing"
     if compare.difference(got, want) is None:
-        return _other_costs(function, want)
+        return _other_costs(function, got, want)
     wrong = head_costs.wrong_functions()
     likely = next((message for message, f in wrong if compare.same(got, f(_loss, _LAYERS, _HEADS))), "")
-    if not isinstance(got, np.ndarray) or got.shape != want.shape or got.dtype != want.dtype:
+    if not compare.is_array(got) or got.shape != want.shape or got.dtype != want.dtype:
         return compare.difference(got, want), likely
     layer, head = np.unravel_index(np.argmax(~compare.close(got, want)), want.shape)
+    mine, right = words.two_numbers(got[layer, head], want[layer, head])
     return (
         f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: without head {head} of layer {layer} alone"
-        f" it grows by {want[layer, head]:.3f}, not by {got[layer, head]:.3f}",
+        f" it grows by {right}, not by {mine}",
         likely,
     )
 
 
-def _other_costs(function, want):
+def _other_costs(function, got, want):
     """Return what is wrong with another model, or at a second call, where all is well at the first."""
     if problem := compare.difference(function(_loss, _LAYERS, _HEADS), want):
         return f"called again with the same arguments, it gives something else: {problem}", watch.LEFT_OVER
     if problem := compare.difference(function(_made_up, 3, 2), _right_costs(_made_up, 3, 2)):
         return f"right for one model, but not for one of 3 layers of 2 heads, where some heads do harm: {problem}"
+    if problem := compare.difference(function(_turned_over, 3, 2), _right_costs(_turned_over, 3, 2)):
+        return f"right for one model, but not for another one of the same sizes: {problem}", watch.LEFT_OVER
+    if compare.difference(got, want):
+        return "a result changes when the function is called again", watch.ONE_ARRAY
     return None
 
 

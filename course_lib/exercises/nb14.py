@@ -30,7 +30,7 @@ def _right_table(rows, width):
         "An odd width has one odd column fewer: use angles[:, : width // 2] for the cosines.",
     ),
     next_thought="Which column oscillates fastest, and which slowest? How far apart are two positions in the last?",
-    cases=lambda: [(6, 4), (3, 8), (4, 5), (2, 1), (600, 6)] + varied(5, 6, by=[7, 8]),
+    cases=lambda: [(6, 4), (3, 8), (4, 5), (2, 1), (1, 4), (5001, 6)] + varied(5, 6, by=[7, 8]),
     more=lambda rng: [tuple(map(int, rng.integers(1, 40, 2))) for _ in range(4)],
     right=_right_table,
     forbids=("sinusoidal_positions",),
@@ -81,7 +81,8 @@ def _right_cross(x, memory, W_query, W_key, W_value):
     ),
     next_thought="What must be computed again for each new word of the decoder, and what only once?",
     cases=lambda: [  # C and D are not 1, where mistakes look alike; and scores whose exp overflows
-        tuple(scale * x for x in arrays(142, (4, 6), (5, 6), *[(6, 3)] * 3)) for scale in (1, 10)
+        *(tuple(scale * x for x in arrays(142, (4, 6), (5, 6), *[(6, 3)] * 3)) for scale in (1, 10)),
+        arrays(143, (3, 4), (3, 4), *[(4, 5)] * 3),  # T = S, so that all mistakes have a result; and D is the largest
     ],
     more=draws("tc sc cd cd cd", scales=(1, 3)),
     right=_right_cross,

@@ -164,12 +164,16 @@ def mean_gradient(gradients, tokens):
     return sum(n / total * gradient for gradient, n in zip(gradients, tokens))
 
 
+# In the second model T = C, in the third V = C. The first and the last have the same shapes, and other weights.
+_MODELS = ({"width": 32}, {"width": 8, "layers": 2}, {"width": 17, "heads": 1}, {"width": 32, "heads": 2})
+
+
 @functools.cache
-def _saved(width=32):
-    """Return (weights, last loss) of a trained model. Do not write into them."""
-    model = mending.small_model(width=width)
+def _saved(number):
+    """Return (weights, last loss) of a trained model. The tables are "token" and "position". Do not write into them."""
+    model = mending.small_model(**_MODELS[number])
     last = mending.losses(model)[-1]
-    return model.state_dict(), last
+    return {name.replace("token.weight", "token"): array for name, array in model.state_dict().items()}, last
 
 
 def _turned(state):
@@ -189,11 +193,23 @@ def _likely(ours, theirs, state):
 
 
 def _examine_linear(function):
-    return _examine_width(function, 32) or _examine_width(function, 8)  # in the second T = C
+    kept = []
+    for number in range(len(_MODELS)):
+        if problem := _examine_model(function, number, kept):
+            return problem
+    if any(_differ(ours, _saved(number)[0]) for number, ours in enumerate(kept)):
+        return "a result changes when the function is called again", watch.ONE_ARRAY
+    return None
 
 
-def _examine_width(function, width):
-    state, last = _saved(width)
+def _differ(ours, state):
+    """Return the names of the arrays that are not those of ``state``."""
+    return [name for name, array in state.items() if not np.array_equal(ours.get(name), array)]
+
+
+def _examine_model(function, number, kept):
+    """Return what is wrong with the weights of this model; add the result to those ``kept``."""
+    state, last = _saved(number)
     shapes, theirs, given = {name: array.shape for name, array in state.items()}, _turned(state), _turned(state)
     ours = function(given, dict(shapes))
     if not isinstance(ours, dict):
@@ -203,19 +219,24 @@ def _examine_width(function, width):
         return f"the array {missing[0]} is missing", "every array comes along, transposed or not"
     if unknown := [name for name in ours if name not in shapes]:
         return f"{unknown[0]!r} is unknown to the model", "the names stay as they are"
-    if kinds := [name for name, array in ours.items() if not isinstance(array, np.ndarray)]:
+    if kinds := [name for name, array in ours.items() if not compare.is_array(array)]:
         return f"got {words.kind(ours[kinds[0]])} for {kinds[0]}, expected a NumPy array"
     likely = _likely(ours, theirs, state)
     if wrong := [name for name, array in ours.items() if array.shape != shapes[name]]:
         name = wrong[0]
         return f"the array {name} has shape {ours[name].shape}, the model expects {shapes[name]}", likely
+    if kinds := [name for name, array in ours.items() if array.dtype != state[name].dtype]:
+        return f"the array {kinds[0]} is {ours[kinds[0]].dtype}, expected {state[kinds[0]].dtype}"
     if list(given) != list(theirs) or any(not compare.same(given[name], theirs[name]) for name in theirs):
         return "The function changes its input in place: theirs", "write into a new dict, `ours`"
-    wrong = [name for name, array in ours.items() if not np.array_equal(array, state[name])]
+    wrong = _differ(ours, state)
     if not wrong:
+        kept.append(ours)
         return None
-    model = mending.small_model(width=width)
-    model.load_state_dict(ours)
+    if not _differ(ours, _saved(0)[0]):
+        return "right for one model, but not for another one of the same shapes", watch.LEFT_OVER
+    model = mending.small_model(**_MODELS[number])
+    model.load_state_dict({name if name != "token" else "token.weight": array for name, array in ours.items()})
     fallen = mending.losses(model)
     return (
         f"The loss falls from {fallen[0]:.2f} to {fallen[-1]:.2f}, and yet: the saved model had {last:.2f} before the"
@@ -271,7 +292,7 @@ _LINES = 'array.T if name.endswith(".weight") else array\n        assert ours[na
             "array.T if array.shape == array.T.shape else array",
         ),
         Mistake(
-            "the table of positions may be square, too, and is no matrix of nn.Linear: go by the name",
+            "a table may be square, too, and is no matrix of nn.Linear: go by the name",
             'name.endswith(".weight")',
             "(array.shape != shapes[name] or array.shape == array.shape[::-1])",
         ),

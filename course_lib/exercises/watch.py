@@ -24,6 +24,7 @@ from .words import plain
 
 LIBRARIES = {"course_lib", "numpy", "scipy", "torch"}
 LEFT_OVER = "nothing may be left over from an earlier call"
+ONE_ARRAY = "all calls write into one and the same array: make a new one each time"
 # Instructions of a body with nothing in it: `pass`, a docstring, `...`, or a lone `return`.
 _NOTHING = {"RESUME", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "NOP", "CACHE", "LOAD_GLOBAL", "BUILD_TUPLE"}
 # Error messages that users of another library run into: (words of the message, what to write instead).
