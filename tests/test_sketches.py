@@ -335,3 +335,40 @@ def test_the_loops_show_what_goes_from_part_to_part():
         assert len(drawn) == 2 * count + 1 and drawn[-1].startswith(back)
         assert all(text in d.alt for text in drawn[:-1])
     assert drawn[1:4:2] == ["ids (1, T)", "logits (1, T, V)"]
+
+
+def test_the_steps_end_with_the_gradients_of_backward():
+    Tensor = get_track("numpy").Tensor
+    x, b = Tensor([2.0], requires_grad=True), Tensor([0.5], requires_grad=True)
+    y = x * 3.0
+    c = (y * 2.0 + y * 5.0 + b - 8.0) ** 2  # y is used twice
+    steps = sketches.draw_backward_steps(c, {"x": x, "b": b})
+    assert x.grad is None  # the graph is as it was
+    c.backward()
+    last = texts(steps[-1])
+    for name, leaf in (("x", x), ("b", b)):
+        at = last.index(name)
+        assert last[at + 2] == f"grad {leaf.grad[0]:g}"
+    assert [d.alt.split(":")[0] for d in steps[1:]] == ["Forward"] * 7 + ["Backward"] * 8
+    assert "added to" in "".join(d.alt for d in steps)
+    for d in steps:
+        boxes = list(text_boxes(d))
+        assert all(left >= 4 and right <= d.width - 4 and low <= d.height - 4 for _, left, _, right, low in boxes)
+    assert texts(steps[0]).count("?") == 7 and "?" not in last
+    with pytest.raises(ValueError, match="single number"):
+        sketches.draw_backward_steps(Tensor([1.0, 2.0], requires_grad=True) * x, {})
+
+
+def test_each_word_asks_all_words():
+    words, x = ["Ming", "apples", "bananas", "they"], np.array([[0.0, 0, 2], [2, 1, 0], [2, -1, 0], [1, 1, 0]])
+    F, Tensor = get_track("numpy").functional, get_track("numpy").Tensor
+    weights = F.softmax(Tensor(x @ x.T)).numpy()
+    steps = sketches.draw_attention_steps(words, x)
+    for i, d in enumerate(steps):
+        check_legible(d)
+        drawn = texts(d)
+        assert all(f"{w:.2f}" in drawn for w in weights[i])
+        assert all(f"{v:.2f}".replace("-", "−") in drawn for v in weights[i] @ x)
+        assert d.alt.startswith(f"“{words[i]}” asks") and f"most for “{words[weights[i].argmax()]}”" in d.alt
+    with pytest.raises(ValueError, match="4 words need as many vectors"):
+        sketches.draw_attention_steps(words, x[:3])

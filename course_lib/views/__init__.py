@@ -14,6 +14,7 @@ from .matrices import plot_heatmap
 from .model_widget.view import ModelView, model_view
 from .plots import plot_bars, plot_lines, plot_losses
 from .sampler import SamplerView, sampler_view
+from .steps_widget.view import StepsView
 
 __all__ = [
     "AttentionLab",
@@ -22,6 +23,7 @@ __all__ = [
     "LivePlot",
     "ModelView",
     "SamplerView",
+    "StepsView",
     "attention_view",
     "draw_encoder_decoder",
     "draw_gpt",

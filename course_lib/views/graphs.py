@@ -33,8 +33,8 @@ def plot_graph(result, names, *, alt):
         node.retain_grad()
     result.backward()
     names = {id(tensor): name for name, tensor in names.items()}
-    columns = _columns(result, parents)
-    positions = _positions(columns)
+    columns = columns_of(result, parents)
+    positions = positions_of(columns)
     tall = max(len(column) for column in columns)
     with figure(1.55 * len(columns) + 0.4, tall + 0.5, alt=alt) as ax:
         for node in nodes:
@@ -63,7 +63,7 @@ def plot_graph(result, names, *, alt):
         ax.axis("off")
 
 
-def _columns(result, parents):
+def columns_of(result, parents):
     """Return the nodes in columns by their longest path to the result, the result in the last one."""
     depth, layer, by_id = {}, [result], {}
     level = 0
@@ -76,7 +76,7 @@ def _columns(result, parents):
     return [[by_id[key] for key, d in depth.items() if d == at] for at in range(level - 1, -1, -1)]
 
 
-def _positions(columns):
+def positions_of(columns):
     """Return {id: (x, y)} of each node, every column centred."""
     tall = max(len(column) for column in columns)
     return {

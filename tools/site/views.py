@@ -69,7 +69,7 @@ def recorded(lab):
 
 
 # by the class of the view, with which its repr begins
-PAGES = {"AttentionView": one, "AttentionLab": recorded, "ModelView": one}
+PAGES = {"AttentionView": one, "AttentionLab": recorded, "ModelView": one, "StepsView": one}
 
 
 def wanted(book, quick=False):

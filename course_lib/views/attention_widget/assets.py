@@ -29,11 +29,14 @@ PARTS = (
 
 MODEL = HERE.parent / "model_widget"
 MODEL_PARTS = ("record", "road", "opened", "model")
+STEPS = HERE.parent / "steps_widget" / "js"  # which stands alone
 
 
 @cache
 def script(view="attention"):
-    """Return the ES module of the view: "attention" or "model"."""
+    """Return the ES module of the view: "attention", "model" or "steps"."""
+    if view == "steps":
+        return (STEPS / "steps.js").read_text(encoding="utf-8") + "\nexport default { render: renderSteps };\n"
     files = [HERE / "js" / f"{name}.js" for name in PARTS]
     if view == "model":
         files += [MODEL / "js" / f"{name}.js" for name in MODEL_PARTS]
@@ -43,6 +46,8 @@ def script(view="attention"):
 
 @cache
 def style(view="attention"):
-    """Return the style sheet of the view: "attention" or "model"."""
+    """Return the style sheet of the view: "attention", "model" or "steps"."""
+    if view == "steps":
+        return (STEPS / "steps.css").read_text(encoding="utf-8")
     files = [HERE / "js" / "view.css"] + ([MODEL / "js" / "model.css"] if view == "model" else [])
     return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -10,6 +10,7 @@ from .inside import draw_arcs, draw_induction, draw_note_and_look
 from .learning import draw_data_parallel, plot_valley
 from .loops import draw_training_loop, draw_writing_loop
 from .positions import draw_rotary, draw_window
+from .steps import draw_attention_steps, draw_backward_steps
 from .stream import draw_mlp, draw_norm_places
 from .text import draw_lookup, draw_window_examples, plot_embedding_map
 from .today import draw_grouped_queries, draw_norms, draw_swiglu
@@ -17,6 +18,8 @@ from .today import draw_grouped_queries, draw_norms, draw_swiglu
 __all__ = [
     "draw_arcs",
     "draw_attention_matrices",
+    "draw_attention_steps",
+    "draw_backward_steps",
     "draw_beam",
     "draw_blocks",
     "draw_cache",

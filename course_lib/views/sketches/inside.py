@@ -91,7 +91,7 @@ def draw_induction(first="A", second="B"):
         900, 360,
         f"The induction circuit on the text {a} {b} … {a}. In the first layer a previous-token head at {b} looks one "
         f"position back and writes into the stream of {b}: after {a}. In the second layer the induction head at the "
-        f"last {a} asks who is after {a}, finds the note at {b}, and reads {b}: the prediction is {b}.",
+        f"last {a} asks what came after {a}, finds the note at {b}, and reads {b}: the prediction is {b}.",
     )  # fmt: skip
     xs, rows = (150, 350, 550, 750), (48, 152, 256)
     for x, token in zip(xs, (a, b, "…", a)):
