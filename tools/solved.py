@@ -57,8 +57,8 @@ def check_call(cell):
 
 
 def heading(exercise):
-    """The words with which the cell of the task begins; the task itself is the notebook's own."""
-    return f"**{exercise.id} · {exercise.title} ({exercise.minutes} minutes, {exercise.difficulty}).**"
+    """The card with which the cell of the task begins; the task itself is the notebook's own."""
+    return f"---\n\n### {exercise.id} · {exercise.title}\n\n*{exercise.minutes} minutes · {exercise.difficulty}*"
 
 
 def cells(exercise):
@@ -66,7 +66,7 @@ def cells(exercise):
     suffix, v4 = exercise.id.replace(".", "-"), nbformat.v4
     check = f'check("{exercise.id}", {exercise.name})\n# hint("{exercise.id}")\n# solution("{exercise.id}")'
     return [
-        v4.new_markdown_cell(f"{heading(exercise)} …", id=f"task-{suffix}"),
+        v4.new_markdown_cell(f"{heading(exercise)}\n\n…", id=f"task-{suffix}"),
         v4.new_code_cell(exercise.stub, id=f"ex-{suffix}", metadata={"tags": ["exercise"]}),
         v4.new_code_cell(check, id=f"check-{suffix}", metadata={"tags": ["check"]}),
     ]
@@ -87,7 +87,7 @@ def problems(book):
             continue
         if cell.source.strip() != find(key).stub:
             yield f"{where}: not the stub of exercise {key}. Get it with: python tools/solved.py cells {key}"
-        task, wanted = cell.id.replace("ex-", "task-"), heading(find(key))
+        task, wanted = cell.id.replace("ex-", "task-"), " ".join(heading(find(key)).split())
         tasks = [" ".join(other.source.split()) for other in book.cells if other.get("id") == task]
         if len(tasks) != 1 or not tasks[0].startswith(f"{wanted} "):
             yield f"{where}: cell {task} does not begin with {wanted}, or has no text"
