@@ -66,7 +66,7 @@ def draw_mlp(width=4, unit=6):
     right = middle + hidden * side + gap + 56
     d = Sketch(
         right + C * side + 160, low + side + 62,
-        f"An MLP as matrices: x, {C} numbers, times W up ({C}, {hidden}), standing above the result, gives {hidden} "
+        f"An MLP as matrices: x, {C} numbers, times W up ({C}, {hidden}), drawn above the result, gives {hidden} "
         f"hidden units; the activation; and those times W down ({hidden}, {C}) give {C} numbers again. Hidden unit "
         f"{unit} is lit: its column of W up says what it looks for in x, its row of W down what it then adds.",
     )  # fmt: skip
