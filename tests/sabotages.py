@@ -560,7 +560,7 @@ the stub holds the answer :: stub_is_not_attempted
     return "\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], STUB])  =>  return text
 == course_lib/exercises/nb06.py test_exercise_answers
 a solution broken :: solution_is_right[06.2]
-    return x.swapaxes(1, 2).reshape(B, T, H * D)  =>  return x.reshape(B, T, H * D)
+    return heads.swapaxes(0, 1).swapaxes(1, 2).reshape  =>  return heads.swapaxes(0, 1).reshape
 == course_lib/exercises/nb05.py test_exercise_answers
 a message for another mistake :: gets_its_own_message[05.1
     "the diagonal is hidden: a position may look at itself", "<=", "<"

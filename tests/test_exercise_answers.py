@@ -227,7 +227,7 @@ LIBRARY = [
     ("03.1", "torch", "softmax = lambda x: getattr(torch, 'soft' + 'max')(x, -1)"),
     ("03.1", "array", "Tensor = Tensor\nsoftmax = lambda x: F.softmax(Tensor(x)).data"),
     ("05.1", "array", "causal_mask = F.causal_mask"),
-    ("06.2", "array", "merge_heads = lambda x: (lambda: F.merge_heads(x))()"),
+    ("06.2", "array", "merge_stack = lambda heads: (lambda: F.merge_heads(heads.swapaxes(0, 1)))()"),
     ("07.1", "torch", "layer_norm = lambda x, g, b, e: torch.nn.functional.layer_norm(x, x.shape[-1:], g, b, e)"),
     (
         "11.3",

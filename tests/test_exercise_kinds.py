@@ -80,6 +80,20 @@ HEADS = """def heads_forward(self, x):
     cut = (f(x).reshape(B, T, self.heads, -1).swapaxes(1, 2) for f in (self.query, self.key, self.value))
     context, self.weights = F.attention(*cut, F.causal_mask(T))
     return self.output(context.swapaxes(1, 2).reshape(B, T, C))"""
+QKV = """def split_qkv(x, heads):
+    B, T, C = *x.shape[:2], x.shape[-1] // 3
+    D = C // heads
+    out = [np.empty((B, heads, T, D), x.dtype) for _ in range(3)]
+    for i, part in enumerate(out):
+        for h in range(heads):
+            part[:, h] = x[:, :, i * C + h * D : i * C + (h + 1) * D]
+    return out"""
+STACK = """def merge_stack(heads):
+    H, B, T, D = heads.shape
+    out = np.empty((B, T, H * D), heads.dtype)
+    for h, head in enumerate(heads):
+        out[..., h * D : (h + 1) * D] = head
+    return out"""
 COSTS = """lambda loss, layers, heads: np.array(
     [[loss([(layer, head)]) - loss([]) for head in range(heads)] for layer in range(layers)]
 )"""
@@ -193,7 +207,17 @@ ACCEPTED = [
         "    lse = np.logaddexp.reduce(s, axis=-1, keepdims=True)\n"
         "    e = np.where(allow, np.exp(s - np.where(np.isinf(lse), 0, lse)), 0)\n",
     ),
-    ("06.1", "lambda x, heads: np.stack(np.split(x, heads, axis=-1), axis=1)"),
+    ("06.1", QKV),
+    ("06.1", QKV, "return out", "return np.stack(out)[0], *out[1:]"),
+    ("06.1", "lambda x, heads: [np.stack(np.split(p, heads, axis=-1), axis=1) for p in np.split(x, 3, axis=-1)]"),
+    ("06.1", "lambda x, heads: tuple(x.reshape(*x.shape[:2], 3, heads, -1).transpose(2, 0, 3, 1, 4))"),
+    ("06.1", "lambda x, heads: list(np.einsum('btihd->ibhtd', x.reshape(*x.shape[:2], 3, heads, -1)))"),
+    ("06.1", "lambda x, heads: [np.moveaxis(x.reshape(*x.shape[:2], 3, heads, -1)[:, :, i], 2, 1) for i in range(3)]"),
+    ("06.2", STACK),
+    ("06.2", "lambda heads: np.concatenate(heads, axis=-1)"),
+    ("06.2", "lambda heads: np.moveaxis(heads, 0, 2).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "lambda heads: np.einsum('hbtd->bthd', heads).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "lambda heads: np.stack([np.hstack([head[b] for head in heads]) for b in range(heads.shape[1])])"),
     ("06.3", HEADS),
     ("06.3", HEADS, "swapaxes(1, 2)", "permute(0, 2, 1, 3)"),
     ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
@@ -332,6 +356,29 @@ REFUSED = [
     ("03.3", "", ATTENTION, "s.max(-1, keepdims=True)", "np.maximum(s.max(-1, keepdims=True), 0)"),
     ("05.2", "happened: It calls SelfAttention", "lambda self, x: type(self).forward(self, x)"),
     ("05.2", "fix the one thing", MASKED_FORWARD, "dtype=bool)", "dtype=bool)[:8, :8]"),
+    ("06.1", "/ gives a float", QKV, "C // heads", "C / heads"),
+    ("06.1", "/ gives a float", QKV, "x.shape[-1] // 3", "x.shape[-1] / 3", "D = C // heads", "D = int(C) // heads"),
+    ("06.1", "/ gives a float", "lambda x, heads: x.reshape(*x.shape[:2], 3, heads, x.shape[-1] / 3 / heads)"),
+    ("06.1", "first q, then k", QKV, "return out", "return out[::-1]"),
+    ("06.1", "happened: got a NumPy array, expected 3 results", QKV, "return out", "return np.stack(out)"),
+    ("06.1", "happened: got a dict", QKV, "return out", "return dict(zip('qkv', out))"),
+    ("06.1", "happened: got 1 results, expected 3", QKV, "return out", "return out[:1]"),
+    (
+        "06.1",
+        "not in turn",
+        "lambda x, heads: [x[..., i::3].reshape(*x.shape[:2], heads, -1).swapaxes(1, 2) for i in range(3)]",
+    ),
+    ("06.1", "", QKV, "i * C + (h + 1) * D", "i * C + h * D + 1"),
+    ("06.1", "happened: It calls split_heads", "lambda x, heads: [F.split_heads(Tensor(x), heads).data] * 3"),
+    ("06.2", "added up", STACK, "h * D : (h + 1) * D] = head", "] = heads.sum(0)", "H * D), h", "D), h"),
+    ("06.2", "interleaved", STACK, "h * D : (h + 1) * D]", "h::H]"),
+    ("06.2", "along the positions", "lambda heads: np.concatenate(heads, axis=1)"),
+    ("06.2", "", "lambda heads: np.concatenate(heads[::-1], axis=-1)"),
+    ("06.2", "", STACK, "enumerate(heads)", "enumerate(heads[:2])", "np.empty", "np.zeros"),
+    ("06.2", "happened: is float64, expected float32", STACK, ", heads.dtype)", ")"),
+    ("06.2", "still come before", "lambda heads: np.moveaxis(heads, 0, 1).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "happened: got a list", "lambda heads: list(np.concatenate(heads, axis=-1))"),
+    ("06.3", "are cut across", HEADS, "T, self.heads, -1).swapaxes(1, 2)", "T, -1, self.heads).permute(0, 3, 1, 2)"),
     ("06.3", "happened: in a model with other sizes", HEADS, "self.heads, -1", "4, -1"),
     ("07.3", "happened: It calls layer_norm", "lambda self, x: F.layer_norm(x, x.shape[-1:], self.weight, self.bias)"),
     ("07.3", "happened: in a model with other sizes", NORM, "self.eps", "1e-5"),
@@ -705,6 +752,12 @@ def test_wrong_answers_of_other_kinds(row):
         ("04.2", 2 * (64 * 64 + 2 * 64 * 256), ""),
         ("04.3", 2.5 / 16, ""),
         ("06.4", [64, 196608], "reads all 768 numbers"),
+        ("06.4", [64, 2.36e6], "rounded too far"),
+        ("06.4", np.array([64, 2359000]), "rounded too far"),
+        ("06.4", [768, 2.3e6], "rounded too far"),
+        ("06.4", [64, 2e6], ""),
+        ("06.4", [64, 2359297], ""),
+        ("06.4", [2.36e6, 64], ""),
         ("07.5", [[False], [True], [True]], ""),
         ("12.5", [75.5, 18874368], "are swapped"),
         ("16.6", [3, 4, 7, 9], "a text of 64"),
