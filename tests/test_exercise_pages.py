@@ -187,6 +187,8 @@ def test_a_hint_that_is_none(step, capsys):
         ("07.5", ["False", "True", "True"], "Write True and False without quotes"),
         ("07.5", ["True", True, True], "Write True and False without quotes"),
         ("07.5", "false", "Write True and False without quotes"),
+        ("07.5", ["no", "yes", "yes"], "Write True or False without quotes: “no” is a word"),
+        ("07.5", "no", "Write True or False without quotes: “no” is a word"),
         ("06.4", ["64", "2359296"], "Write numbers without quotes: “64” is a word"),
         ("09.2", "2.83", "Write numbers without quotes: “2.83” is a word"),
         ("07.5", None, "The answer is None: nothing is filled in yet"),
@@ -428,7 +430,7 @@ def test_two_numbers_that_differ_look_different(one, other, words):
 
 def test_a_small_difference_is_seen():
     solution = find("07.1").function
-    problem = judge(find("07.1"), lambda x, gain, bias, e: solution(x, gain, bias, e) * (1 + 1e-6)).problem
+    problem = judge(find("07.1"), lambda *arguments: solution(*arguments) * (1 + 1e-6)).problem
     came, expected = re.search(r"is (\S+) at .*, expected (\S+)", problem).groups()
     assert came != expected
 

@@ -85,6 +85,22 @@ WRONG = {
         ("reshape(B, T, C))", "reshape(B, T, C)).detach().numpy()", "happened: expected a Tensor"),
         ("T, H, C // H).swapaxes(1, 2)", "T, 1, C).swapaxes(1, 2)", "happened: nothing leaks, but this is not"),
     ],
+    "07.1": [
+        ("shape[-1] // groups", "shape[-1] / groups", "/ gives a float"),
+        ("n.reshape(x.shape)", "n", "not yet put together again"),
+        ("    pieces =", "    x -= x.mean(axis=-1, keepdims=True)\n    pieces =", "make a new one"),
+        ("return n", "n", "`return` is missing"),
+    ],
+    "07.2": [
+        (
+            ", (grad * n).sum(axis=rows), grad.sum(axis=rows)",
+            "",
+            "happened: got a NumPy array, expected 3 results",
+        ),
+        ("(grad * n).sum(axis=rows)", "grad * n", "are sums over all axes but the last"),
+        ("grad.sum(axis=rows)", "grad.sum()", "happened: got a float64 for result 3"),
+        ("    s =", "    grad *= 1\n    x[..., 0] = 0\n    s =", "make a new one"),
+    ],
     "07.3": [
         ("(centred * centred).mean(axis=-1", "(centred * centred).mean(axis=1", "whose mean"),
         (
