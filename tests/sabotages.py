@@ -615,7 +615,7 @@ a cut gradient accepted :: gradient_that_is_cut
         if lost:  =>      if False:
 == course_lib/exercises/answers.py test_exercise_pages
 numbers in quotes accepted :: words_and_gaps
-    if sentence := not_numbers(answer):  =>  if False:
+    if sentence := not_numbers(answer, right):  =>  if False:
 == course_lib/exercises/answers.py test_exercise_kinds
 complex numbers and times taken for numbers :: guess_is_not_told
     if mine.dtype.kind in "cMm":  =>  if False:
