@@ -560,7 +560,7 @@ the stub holds the answer :: stub_is_not_attempted
     return "\n".join([*lines[: head.end_lineno if head else body[0].lineno - 1], STUB])  =>  return text
 == course_lib/exercises/nb06.py test_exercise_answers
 a solution broken :: solution_is_right[06.2]
-    return x.swapaxes(1, 2).reshape(B, T, H * D)  =>  return x.reshape(B, T, H * D)
+    return heads.swapaxes(0, 1).swapaxes(1, 2).reshape  =>  return heads.swapaxes(0, 1).reshape
 == course_lib/exercises/nb05.py test_exercise_answers
 a message for another mistake :: gets_its_own_message[05.1
     "the diagonal is hidden: a position may look at itself", "<=", "<"
@@ -615,7 +615,7 @@ a cut gradient accepted :: gradient_that_is_cut
         if lost:  =>      if False:
 == course_lib/exercises/answers.py test_exercise_pages
 numbers in quotes accepted :: words_and_gaps
-    if sentence := not_numbers(answer):  =>  if False:
+    if sentence := not_numbers(answer, right):  =>  if False:
 == course_lib/exercises/answers.py test_exercise_kinds
 complex numbers and times taken for numbers :: guess_is_not_told
     if mine.dtype.kind in "cMm":  =>  if False:

@@ -227,8 +227,25 @@ LIBRARY = [
     ("03.1", "torch", "softmax = lambda x: getattr(torch, 'soft' + 'max')(x, -1)"),
     ("03.1", "array", "Tensor = Tensor\nsoftmax = lambda x: F.softmax(Tensor(x)).data"),
     ("05.1", "array", "causal_mask = F.causal_mask"),
-    ("06.2", "array", "merge_heads = lambda x: (lambda: F.merge_heads(x))()"),
-    ("07.1", "torch", "layer_norm = lambda x, g, b, e: torch.nn.functional.layer_norm(x, x.shape[-1:], g, b, e)"),
+    ("06.2", "array", "merge_stack = lambda heads: (lambda: F.merge_heads(heads.swapaxes(0, 1)))()"),
+    (
+        "07.1",
+        "torch",
+        "def group_layer_norm(x, groups, gain, bias, eps):\n    x = x.unflatten(-1, (groups, -1))\n"
+        "    return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps).flatten(-2) * gain + bias",
+    ),
+    (
+        "07.1",
+        "torch",
+        "def group_layer_norm(x, groups, *how):\n    rows = x.reshape(-1, x.shape[-1])\n"
+        "    return torch.nn.functional.group_norm(rows, groups, *how).reshape(x.shape)",
+    ),
+    (
+        "07.2",
+        "array",
+        "def layer_norm_backward(x, gain, grad):\n    of = [Parameter(a) for a in (x, gain, 0 * gain)]\n"
+        "    F.layer_norm(of[0], gain.shape, *of[1:]).backward(grad)\n    return [a.grad for a in of]",
+    ),
     (
         "11.3",
         "array",

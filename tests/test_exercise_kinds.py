@@ -90,6 +90,20 @@ HEADS = """def heads_forward(self, x):
     cut = (f(x).reshape(B, T, self.heads, -1).swapaxes(1, 2) for f in (self.query, self.key, self.value))
     context, self.weights = F.attention(*cut, F.causal_mask(T))
     return self.output(context.swapaxes(1, 2).reshape(B, T, C))"""
+QKV = """def split_qkv(x, heads):
+    B, T, C = *x.shape[:2], x.shape[-1] // 3
+    D = C // heads
+    out = [np.empty((B, heads, T, D), x.dtype) for _ in range(3)]
+    for i, part in enumerate(out):
+        for h in range(heads):
+            part[:, h] = x[:, :, i * C + h * D : i * C + (h + 1) * D]
+    return out"""
+STACK = """def merge_stack(heads):
+    H, B, T, D = heads.shape
+    out = np.empty((B, T, H * D), heads.dtype)
+    for h, head in enumerate(heads):
+        out[..., h * D : (h + 1) * D] = head
+    return out"""
 COSTS = """lambda loss, layers, heads: np.array(
     [[loss([(layer, head)]) - loss([]) for head in range(heads)] for layer in range(layers)]
 )"""
@@ -152,10 +166,54 @@ PROJECT = """def project(self, x, position=0):
 WORDS = """def words_of(text):
     import re
     return re.findall(r" ?[A-Za-z]+| ?[0-9]+| ?[^ A-Za-z0-9]+| +(?! )(?![^ ])| +(?= )", text)"""
+GROUPS = """def group_layer_norm(x, groups, gain, bias, eps):
+    out, size = np.empty_like(x), x.shape[-1] // groups
+    for k in range(groups):
+        part = slice(k * size, (k + 1) * size)
+        centred = x[..., part] - x[..., part].mean(-1, keepdims=True)
+        variance = (centred**2).mean(-1, keepdims=True)
+        out[..., part] = centred / (variance + eps) ** 0.5
+    return gain * out + bias"""
+CUT_NORM = """def group_layer_norm(x, groups, gain, bias, eps):
+    cut = lambda a: a.reshape(*a.shape[:-1], groups, -1)
+    x, shape = cut(x), x.shape
+    x = x - x.mean(-1, keepdims=True)
+    x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps)
+    return (x * cut(gain) + cut(bias)).reshape(shape)"""
+ALL_THREE = """def layer_norm_backward(x, gain, grad):
+    C = len(gain)
+    rows, grads = x.reshape(-1, C), grad.reshape(-1, C)
+    n = rows - rows.mean(1, keepdims=True)
+    deviation = np.sqrt(np.square(n).mean(1, keepdims=True) + 1e-5)
+    n = n / deviation
+    g = grads * gain
+    dx = (C * g - g.sum(1, keepdims=True) - n * (g * n).sum(1, keepdims=True)) / (C * deviation)
+    return dx.reshape(x.shape), (grads * n).sum(0), grads.sum(0)"""
+JACOBIAN = """def layer_norm_backward(x, gain, grad):
+    C = x.shape[-1]
+    c = x - x.mean(-1, keepdims=True)
+    s = 1 / np.sqrt((c * c).sum(-1, keepdims=True) / C + 1e-5)
+    n = c * s
+    J = np.eye(C, dtype=x.dtype) - 1 / C - n[..., :, None] * n[..., None, :] / C
+    dx = s * np.einsum("...ij,...j->...i", J, grad * gain)
+    lines = lambda a: a.reshape(-1, C).T
+    return [dx, np.einsum("cp,cp->c", lines(grad), lines(n)), np.einsum("cp->c", lines(grad))]"""
+LOOPED = """def layer_norm_backward(x, gain, grad):
+    dx, dgain, dbias = np.zeros_like(x), np.zeros_like(gain), np.zeros_like(gain)
+    for place in np.ndindex(x.shape[:-1]):
+        s = (x[place].var() + 1e-5) ** -0.5
+        n, g = (x[place] - x[place].mean()) * s, grad[place] * gain
+        dx[place] = (g - g.mean() - n * (g @ n) / len(n)) * s
+        dgain, dbias = dgain + grad[place] * n, dbias + grad[place]
+    return dx, dgain, dbias"""
 NORM = """def norm_forward(self, x):
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return centred / (variance + self.eps).sqrt() * self.weight + self.bias"""
+RMS = """def rms_norm_backward(x, grad):
+    s = (np.square(x).mean(-1, keepdims=True) + 1e-5) ** -0.5
+    n = x * s
+    return s * (grad - n * (grad * n).mean(-1, keepdims=True))"""
 MLP = """def mlp(x, W_in, b_in, W_out, b_out):
     C = x.shape[-1]
     inner = np.empty((*x.shape[:-1], 4 * C), x.dtype)
@@ -203,9 +261,32 @@ ACCEPTED = [
         "    lse = np.logaddexp.reduce(s, axis=-1, keepdims=True)\n"
         "    e = np.where(allow, np.exp(s - np.where(np.isinf(lse), 0, lse)), 0)\n",
     ),
-    ("06.1", "lambda x, heads: np.stack(np.split(x, heads, axis=-1), axis=1)"),
+    ("06.1", QKV),
+    ("06.1", QKV, "return out", "return np.stack(out)[0], *out[1:]"),
+    ("06.1", "lambda x, heads: [np.stack(np.split(p, heads, axis=-1), axis=1) for p in np.split(x, 3, axis=-1)]"),
+    ("06.1", "lambda x, heads: tuple(x.reshape(*x.shape[:2], 3, heads, -1).transpose(2, 0, 3, 1, 4))"),
+    ("06.1", "lambda x, heads: list(np.einsum('btihd->ibhtd', x.reshape(*x.shape[:2], 3, heads, -1)))"),
+    ("06.1", "lambda x, heads: [np.moveaxis(x.reshape(*x.shape[:2], 3, heads, -1)[:, :, i], 2, 1) for i in range(3)]"),
+    ("06.2", STACK),
+    ("06.2", "lambda heads: np.concatenate(heads, axis=-1)"),
+    ("06.2", "lambda heads: np.moveaxis(heads, 0, 2).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "lambda heads: np.einsum('hbtd->bthd', heads).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "lambda heads: np.stack([np.hstack([head[b] for head in heads]) for b in range(heads.shape[1])])"),
     ("06.3", HEADS),
     ("06.3", HEADS, "swapaxes(1, 2)", "permute(0, 2, 1, 3)"),
+    ("07.1", GROUPS),
+    ("07.1", CUT_NORM),
+    (
+        "07.1",
+        "lambda x, k, gain, bias, e: np.concatenate([(p - p.mean(-1, keepdims=True)) / np.sqrt(p.var(-1, keepdims=True)"
+        " + e) for p in np.split(x, k, axis=-1)], axis=-1) * gain + bias",
+    ),
+    ("07.1", CUT_NORM, "np.square(x).mean(-1, keepdims=True)", "np.einsum('...i,...i', x, x)[..., None] / x.shape[-1]"),
+    ("07.1", GROUPS, "(centred**2).mean(-1, keepdims=True)", "x[..., part].std(-1, keepdims=True) ** 2"),
+    ("07.2", ALL_THREE),
+    ("07.2", JACOBIAN),
+    ("07.2", LOOPED),
+    ("07.2", ALL_THREE, "(grads * n).sum(0)", "sum(grads * n)", "grads.sum(0)", "np.ones(len(grads), x.dtype) @ grads"),
     ("07.3", "__import__('functools').partial(lambda axis, self, x: find('07.3').function(self, x), -1)"),
     ("07.3", NORM, "(centred * centred).mean(", "x.var(correction=0, "),
     ("08.1", "lambda x, grad: grad * np.heaviside(x, 0)"),
@@ -345,7 +426,83 @@ REFUSED = [
     ("03.3", "", ATTENTION, "s.max(-1, keepdims=True)", "np.maximum(s.max(-1, keepdims=True), 0)"),
     ("05.2", "happened: It calls SelfAttention", "lambda self, x: type(self).forward(self, x)"),
     ("05.2", "fix the one thing", MASKED_FORWARD, "dtype=bool)", "dtype=bool)[:8, :8]"),
+    ("06.1", "/ gives a float", QKV, "C // heads", "C / heads"),
+    ("06.1", "/ gives a float", QKV, "x.shape[-1] // 3", "x.shape[-1] / 3", "D = C // heads", "D = int(C) // heads"),
+    ("06.1", "/ gives a float", "lambda x, heads: x.reshape(*x.shape[:2], 3, heads, x.shape[-1] / 3 / heads)"),
+    ("06.1", "first q, then k", QKV, "return out", "return out[::-1]"),
+    ("06.1", "happened: got a NumPy array, expected 3 results", QKV, "return out", "return np.stack(out)"),
+    ("06.1", "happened: got a dict", QKV, "return out", "return dict(zip('qkv', out))"),
+    ("06.1", "happened: got 1 results, expected 3", QKV, "return out", "return out[:1]"),
+    (
+        "06.1",
+        "not in turn",
+        "lambda x, heads: [x[..., i::3].reshape(*x.shape[:2], heads, -1).swapaxes(1, 2) for i in range(3)]",
+    ),
+    ("06.1", "", QKV, "i * C + (h + 1) * D", "i * C + h * D + 1"),
+    ("06.1", "happened: It calls split_heads", "lambda x, heads: [F.split_heads(Tensor(x), heads).data] * 3"),
+    ("06.2", "added up", STACK, "h * D : (h + 1) * D] = head", "] = heads.sum(0)", "H * D), h", "D), h"),
+    ("06.2", "interleaved", STACK, "h * D : (h + 1) * D]", "h::H]"),
+    ("06.2", "along the positions", "lambda heads: np.concatenate(heads, axis=1)"),
+    ("06.2", "", "lambda heads: np.concatenate(heads[::-1], axis=-1)"),
+    ("06.2", "", STACK, "enumerate(heads)", "enumerate(heads[:2])", "np.empty", "np.zeros"),
+    ("06.2", "happened: is float64, expected float32", STACK, ", heads.dtype)", ")"),
+    ("06.2", "still come before", "lambda heads: np.moveaxis(heads, 0, 1).reshape(*heads.shape[1:3], -1)"),
+    ("06.2", "happened: got a list", "lambda heads: list(np.concatenate(heads, axis=-1))"),
+    ("06.3", "are cut across", HEADS, "T, self.heads, -1).swapaxes(1, 2)", "T, -1, self.heads).permute(0, 3, 1, 2)"),
     ("06.3", "happened: in a model with other sizes", HEADS, "self.heads, -1", "4, -1"),
+    ("07.1", "adjacent numbers", GROUPS, "slice(k * size, (k + 1) * size)", "slice(k, None, groups)"),
+    (
+        "07.1",
+        "that is LayerNorm",
+        GROUPS,
+        "range(groups)",
+        "range(1)",
+        "slice(k * size, (k + 1) * size)",
+        "slice(None)",
+    ),
+    (
+        "07.1",
+        "adjacent numbers",
+        CUT_NORM,
+        "(x * cut(gain) + cut(bias)).reshape(shape)",
+        "x.reshape(shape) * gain + bias",
+        "groups, -1)",
+        "-1, groups).swapaxes(-1, -2)",
+    ),
+    ("07.1", "are over all positions", GROUPS, "mean(-1, keepdims=True)", "mean()"),
+    ("07.1", "the ε is missing", CUT_NORM, " + eps", ""),
+    ("07.1", "", GROUPS, "range(groups)", "range(groups - 1)", "np.empty_like", "np.zeros_like"),
+    ("07.1", "", GROUPS, "gain * out", "gain * gain * out"),
+    ("07.1", "/ gives a float", GROUPS, "x.shape[-1] // groups", "x.shape[-1] / groups"),
+    ("07.1", "happened: is float64, expected float32", GROUPS, "np.empty_like(x)", "np.empty(x.shape)"),
+    ("07.1", "last one of the cut", CUT_NORM, "mean(-1,", "mean(-2,"),
+    ("07.1", "", CUT_NORM, "np.square(x)", "np.abs(x)"),
+    ("07.1", "", GROUPS, "(variance + eps) ** 0.5", "np.maximum(variance + eps, 1e-4) ** 0.5"),
+    ("07.1", "happened: in place", GROUPS, "    out, size", "    gain *= 1 + eps\n    out, size"),
+    (
+        "07.2",
+        "over everything",
+        "def layer_norm_backward(x, gain, grad):\n    s = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)\n"
+        "    n, g = (x - x.mean(-1, keepdims=True)) * s, grad * gain\n    rows = tuple(range(x.ndim - 1))\n"
+        "    return s * (g - g.mean() - n * (g * n).mean()), (grad * n).sum(rows), grad.sum(rows)",
+    ),
+    ("07.2", "instead of the mean", ALL_THREE, "(C * g -", "(g -", "(C * deviation)", "deviation"),
+    (
+        "07.2",
+        "are sums over all axes",
+        ALL_THREE,
+        "(grads * n).sum(0), grads.sum(0)",
+        "(grads * n).mean(0), grads.mean(0)",
+    ),
+    ("07.2", "keep the last axis", ALL_THREE, "(grads * n).sum(0), grads.sum(0)", "(grads * n).sum(), grads.sum()"),
+    ("07.2", "without the gain", ALL_THREE, "(grads * n)", "(g * n)"),
+    ("07.2", "the order is another", LOOPED, "return dx, dgain, dbias", "return dx, dbias, dgain"),
+    ("07.2", "happened: got 1 results, expected 3", LOOPED, "return dx, dgain, dbias", "return (dx,)"),
+    ("07.2", "happened: result 2 has shape", LOOPED, "return dx, dgain, dbias", "return dx, dgain[None], dbias"),
+    ("07.2", "happened: result 2 is float64", LOOPED, "dgain + grad", "dgain.astype(float) + grad"),
+    ("07.2", "", LOOPED, "dbias + grad[place]", "grad[place]"),
+    ("07.2", "", LOOPED, "var()", "std()"),
+    ("07.2", "treated as constants", LOOPED, "(g - g.mean() - n * (g @ n) / len(n)) * s", "g * s"),
     ("07.3", "happened: It calls layer_norm", "lambda self, x: F.layer_norm(x, x.shape[-1:], self.weight, self.bias)"),
     ("07.3", "happened: in a model with other sizes", NORM, "self.eps", "1e-5"),
     (
@@ -445,6 +602,9 @@ REFUSED = [
         "happened: It calls",
         "lambda x, gain, grad: torch.func.vjp(torch.exp, torch.tensor(x))[1](torch.tensor(grad))",
     ),
+    ("07.4", "over everything", RMS, "(grad * n).mean(-1, keepdims=True)", "(grad * n).mean()"),
+    ("07.4", "the sign", RMS, "grad - n", "grad + n"),
+    ("07.4", "mean(g) goes", RMS, "n * (grad * n).mean(", "grad.mean("),
     (
         "07.4",
         "",
@@ -788,6 +948,12 @@ class Equal:
         ("04.2", 2 * (64 * 64 + 2 * 64 * 256), ""),
         ("04.3", 2.5 / 16, ""),
         ("06.4", [64, 196608], "reads all 768 numbers"),
+        ("06.4", [64, 2.36e6], "rounded too far"),
+        ("06.4", np.array([64, 2359000]), "rounded too far"),
+        ("06.4", [768, 2.3e6], "rounded too far"),
+        ("06.4", [64, 2e6], ""),
+        ("06.4", [64, 2359297], ""),
+        ("06.4", [2.36e6, 64], ""),
         ("07.5", [[False], [True], [True]], ""),
         ("12.5", [75.5, 18874368], "are swapped"),
         ("16.6", [3, 4, 7, 9], "a text of 64"),

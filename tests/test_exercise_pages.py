@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def bare_reshape(x, heads):
-    return x.reshape(x.shape[0], heads, x.shape[1], -1)
+    return [part.reshape(x.shape[0], heads, x.shape[1], -1) for part in np.split(x, 3, axis=-1)]
 
 
 def heads_forward(self, x):
@@ -35,9 +35,9 @@ def heads_forward(self, x):
 def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
     assert check("06.1", bare_reshape) is None
     assert capsys.readouterr().out == (
-        "06.1 Split into heads: not yet\n"
-        "  What happened: The result is 4 at [0, 0, 1, 0], expected 8 (32 of 48 elements differ).\n"
-        "  Tried with: x of shape (2, 3, 8), heads = 2\n"
+        "06.1 Split one product into heads: not yet\n"
+        "  What happened: Result 1 is 2 at [0, 0, 1, 0], expected 12 (16 of 24 elements differ).\n"
+        "  Tried with: x of shape (2, 3, 12), heads = 2\n"
         "  Likely mistake: A bare reshape gives the right shape but mixes the positions: cut first, then swap axes.\n"
         '  Help: hint("06.1") goes one step further each time.\n'
     )
@@ -45,14 +45,14 @@ def test_a_wrong_answer_says_what_came_what_was_expected_where_and_why(capsys):
 
 def test_a_right_answer_says_so_and_gives_a_next_thought(capsys):
     exercise = find("06.2")
-    check("06.2", lambda x: x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1))
-    assert capsys.readouterr().out == f"06.2 Merge the heads again: right\n  Next thought: {exercise.next_thought}\n"
+    check("06.2", lambda heads: np.concatenate(heads, axis=-1))
+    assert capsys.readouterr().out == f"06.2 Merge a stack of heads: right\n  Next thought: {exercise.next_thought}\n"
 
 
 @pytest.mark.parametrize("stub", [..., NotImplemented, lambda x: ..., lambda x: NotImplemented, lambda x: (..., ...)])
 def test_an_untouched_stub_is_not_attempted(stub, capsys, folder):
     check("06.2", stub)
-    assert capsys.readouterr().out == "06.2 Merge the heads again: not attempted yet\n"
+    assert capsys.readouterr().out == "06.2 Merge a stack of heads: not attempted yet\n"
     assert not list(folder.iterdir())
 
 
@@ -117,12 +117,12 @@ def test_nothing_raises(exercise):
 
 
 def test_an_error_is_reported_in_a_sentence_with_its_line(tmp_path):
-    text = "def merge_heads(x):\n    y = x.swapaxes(1, 2)\n    return y.reshap(3)\n"
+    text = "def merge_stack(x):\n    y = x.swapaxes(1, 2)\n    return y.reshap(3)\n"
     file = tmp_path / "cell.py"
     file.write_text(text, encoding="utf-8")
     namespace = {}
     exec(compile(text, str(file), "exec"), namespace)
-    problem = judge(find("06.2"), namespace["merge_heads"]).problem
+    problem = judge(find("06.2"), namespace["merge_stack"]).problem
     assert problem.startswith(
         "Your function stopped with AttributeError: 'numpy.ndarray' object has no attribute 'reshap'"
     )
@@ -158,7 +158,7 @@ def test_a_check_without_its_answer_or_with_both_exchanged(capsys, folder):
     check([64, 3], "06.4")
     check(64, "06.4")
     assert capsys.readouterr().out.splitlines() == [
-        'The answer is missing: check("06.1", split_heads).',
+        'The answer is missing: check("06.1", split_qkv).',
         'The answer is missing: check("06.4", answer).',
         'The exercise comes first, in quotes, and then the answer: check("06.1", bare_reshape).',
         *['The exercise comes first, in quotes, and then the answer: check("06.4", answer).'] * 2,
@@ -187,6 +187,8 @@ def test_a_hint_that_is_none(step, capsys):
         ("07.5", ["False", "True", "True"], "Write True and False without quotes"),
         ("07.5", ["True", True, True], "Write True and False without quotes"),
         ("07.5", "false", "Write True and False without quotes"),
+        ("07.5", ["no", "yes", "yes"], "Write True or False without quotes: “no” is a word"),
+        ("07.5", "no", "Write True or False without quotes: “no” is a word"),
         ("06.4", ["64", "2359296"], "Write numbers without quotes: “64” is a word"),
         ("09.2", "2.83", "Write numbers without quotes: “2.83” is a word"),
         ("07.5", None, "The answer is None: nothing is filled in yet"),
@@ -210,16 +212,17 @@ def test_hints_go_step_by_step(capsys):
     hint("06.2", 1)
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        f"06.2, hint 1 of 2: {hints[0]}",
-        f"06.2, hint 2 of 2: {hints[1]}",
-        *['06.2: those were all 2 hints. solution("06.2") shows one way to do it.'] * 2,
-        f"06.2, hint 1 of 2: {hints[0]}",
+        f"06.2, hint 1 of 3: {hints[0]}",
+        f"06.2, hint 2 of 3: {hints[1]}",
+        f"06.2, hint 3 of 3: {hints[2]}",
+        '06.2: those were all 3 hints. solution("06.2") shows one way to do it.',
+        f"06.2, hint 1 of 3: {hints[0]}",
     ]
 
 
 def test_solution_is_the_one_that_is_proved(capsys):
     solution("06.2")
-    assert capsys.readouterr().out == f"Solution of 06.2 Merge the heads again\n\n{find('06.2').solution}\n"
+    assert capsys.readouterr().out == f"Solution of 06.2 Merge a stack of heads\n\n{find('06.2').solution}\n"
     solution("09.2")
     assert "ln 17" in capsys.readouterr().out
 
@@ -237,7 +240,7 @@ def test_progress(capsys):
     assert lines[0].startswith("1 of ")
     assert len(lines) == 18 and len(lines[0]) < 100 and max(map(len, lines)) < 110
     maps = {line[:2]: re.sub(" +", " ", line[2:]).strip() for line in lines[2:]}
-    assert maps["06"] == "✗ · · · 0 of 4 06.1 Split into heads (10 minutes)"
+    assert maps["06"] == "✗ · · · 0 of 4 06.1 Split one product into heads (12 minutes)"
     assert maps["09"] == "· ✓ · · 1 of 4 09.1 Count the parameters (15 minutes)"
 
 
@@ -306,7 +309,7 @@ def test_in_a_notebook_a_page_is_displayed_as_text_and_html():
         "    check('06.2', ...)\n"
         "(page,) = got.outputs\n"
         "assert set(page.data) == {'text/plain', 'text/html'}, page.data\n"
-        "assert page.data['text/plain'] == '06.2 Merge the heads again: not attempted yet'\n"
+        "assert page.data['text/plain'] == '06.2 Merge a stack of heads: not attempted yet'\n"
         "assert not got.stdout\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=exercises.__path__[0] + "/../..")
@@ -347,7 +350,7 @@ def test_every_exercise_is_complete():
         assert 1 <= e.minutes <= 60 and e.difficulty in ("easy", "medium", "harder") and len(e.hints) >= 2
         assert [e.right, e.examine, e.value].count(None) == 2 and (e.broken is None) == (e.examine is None)
         assert e.stub != e.solution and not e.stub.startswith("@") and "…" not in e.title
-        assert len(e.mistakes) <= 9 and all(isinstance(m, Mistake) for m in e.mistakes)
+        assert len({m.message for m in e.mistakes}) <= 16 and all(isinstance(m, Mistake) for m in e.mistakes)
         assert all(m.when or (m.old if e.function else m.value is not None) for m in e.mistakes)
         if e.function and not e.broken:
             assert e.stub.splitlines()[0] == e.solution.splitlines()[0] and e.stub.endswith(
@@ -396,20 +399,20 @@ def test_an_error_says_what_to_write_instead(body, words):
 
 def test_another_precision_comes_with_its_remedy():
     def heads(x, heads):
-        out = np.zeros((x.shape[0], heads, x.shape[1], x.shape[2] // heads))
-        out[:] = x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
-        return out
+        out = np.zeros((3, x.shape[0], heads, x.shape[1], x.shape[2] // 3 // heads))
+        out[:] = heads_of(x, heads)
+        return tuple(out)
 
     problem = judge(find("06.1"), heads).problem
     assert "is float64, expected float32" in problem and "np.zeros" in problem
     assert "Write dtype=x.dtype in them, or .astype(x.dtype) after the result" in problem
     torch = pytest.importorskip("torch")
-    problem = judge(find("06.1"), lambda x, heads: torch.tensor(heads_of(x, heads)).float(), "torch").problem
+    problem = judge(find("06.1"), lambda x, heads: [*torch.tensor(heads_of(x, heads)).float()], "torch").problem
     assert "is float32, expected float64" in problem and "Write dtype=x.dtype in them" in problem
 
 
 def heads_of(x, heads):
-    return np.asarray(x).reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+    return np.asarray(x).reshape(*x.shape[:2], 3, heads, -1).transpose(2, 0, 3, 1, 4)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +430,7 @@ def test_two_numbers_that_differ_look_different(one, other, words):
 
 def test_a_small_difference_is_seen():
     solution = find("07.1").function
-    problem = judge(find("07.1"), lambda x, gain, bias, e: solution(x, gain, bias, e) * (1 + 1e-6)).problem
+    problem = judge(find("07.1"), lambda *arguments: solution(*arguments) * (1 + 1e-6)).problem
     came, expected = re.search(r"is (\S+) at .*, expected (\S+)", problem).groups()
     assert came != expected
 
@@ -461,4 +464,4 @@ def test_the_dtype_is_that_of_an_input_by_its_name():
                 problem = judge(exercise, lambda *a, f=exercise.function: np.float64(f(*a))).problem
                 named[exercise.id] = re.search(r"expected float32, like (\S+?)[.:]? ", problem)[1]
                 assert named[exercise.id].partition("[")[0] in names
-    assert named["06.1"] == "x" and named["02.4"] == "grad" and named["15.3"] == "gradients[0]"
+    assert named["06.2"] == "heads" and named["02.4"] == "grad" and named["15.3"] == "gradients[0]"

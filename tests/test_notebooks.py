@@ -175,7 +175,7 @@ BREAKS = [
     ("encoding", source("sum", "Path('data.txt').read_text()")),
     ("waves_are_asserted", source("sum", 'print(f"loss ~{1.5:.2f}")')),
     ("exercises", source("sum", 'check("99.1", mine)')),
-    ("exercises", source("sum", 'check("06.2", merge_heads)')),
+    ("exercises", source("sum", 'check("06.2", merge_stack)')),
     ("exercises", exercise_with(lambda stub, check: stub.update(source=stub.source + "\n    pass"))),
     ("exercises", exercise_with(lambda stub, check: stub.update(metadata={}))),
     ("exercises", exercise_with(lambda stub, check: check.update(source="1 + 1"))),

@@ -104,10 +104,10 @@ def test_a_task_without_its_heading_or_text_is_reported():
     book = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(IMPORTS, id="imports"), *solved.cells(find("06.2"))]
     )
-    heading = "--- ### 06.2 · Merge the heads again *6 minutes · easy*"
+    heading = "--- ### 06.2 · Merge a stack of heads *8 minutes · easy*"
     book.cells[1].source = heading.replace(" ", "\n", 3) + " A task."  # lines may be broken anywhere
     assert list(solved.problems(book)) == []
-    for text in (heading, f"A task. {heading}", heading.replace("*6", "*7") + " A task."):
+    for text in (heading, f"A task. {heading}", heading.replace("*8", "*7") + " A task."):
         book.cells[1].source = text
         said = f"cell ex-06-2: cell task-06-2 does not begin with {heading}, or has no text"
         assert list(solved.problems(book)) == [said]

@@ -18,8 +18,14 @@ TORCH = {
     "    return exps / exps.sum(-1, keepdim=True).clamp(min=1)",
     "06.1": None,
     "06.2": None,
-    "07.1": "def layer_norm(x, gain, bias, eps):\n    variance = x.var(-1, correction=0, keepdim=True)\n"
-    "    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + eps) * gain + bias",
+    "07.1": "def group_layer_norm(x, groups, gain, bias, eps):\n    pieces = x.unflatten(-1, (groups, -1))\n"
+    "    variance = pieces.var(-1, correction=0, keepdim=True)\n"
+    "    normed = (pieces - pieces.mean(-1, keepdim=True)) / torch.sqrt(variance + eps)\n"
+    "    return normed.flatten(-2) * gain + bias",
+    "07.2": "def layer_norm_backward(x, gain, grad):\n    variance = x.var(-1, correction=0, keepdim=True)\n"
+    "    s = torch.rsqrt(variance + 1e-5)\n    n, g = (x - x.mean(-1, keepdim=True)) * s, grad * gain\n"
+    "    dx = s * (g - g.mean(-1, keepdim=True) - n * (g * n).mean(-1, keepdim=True))\n    C = len(gain)\n"
+    "    return dx, (grad * n).reshape(-1, C).sum(0), grad.reshape(-1, C).sum(0)",
     "07.4": "def rms_norm_backward(x, grad):\n    scale = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)\n"
     "    normed = x * scale\n    return scale * (grad - normed * (grad * normed).mean(-1, keepdim=True))",
     "08.1": None,

@@ -59,6 +59,18 @@ WRONG = {
             "takes part in the maximum",
         ),
     ],
+    "06.1": [
+        ("C // heads)", "C / heads)", "/ gives a float"),
+        ("return q, k, v", "return np.stack([q, k, v])", "happened: got a NumPy array, expected 3 results"),
+        ("return q, k, v", "return q, k", "happened: got 2 results"),
+        ("return q, k, v", "q, k, v", "`return` is missing"),
+        ("    B, T, C =", "    x *= 2\n    B, T, C =", "make a new one"),
+    ],
+    "06.2": [
+        ("swapaxes(1, 2)", "swapaxes(1, 4)", "happened: axis2: axis 4 is out of bounds"),
+        ("H * D)", "H, D)", "not yet joined into one axis"),
+        ("H * D)", "H + D)", "happened: cannot reshape"),
+    ],
     "06.3": [
         (
             "    context, self",
@@ -72,6 +84,22 @@ WRONG = {
         ),
         ("reshape(B, T, C))", "reshape(B, T, C)).detach().numpy()", "happened: expected a Tensor"),
         ("T, H, C // H).swapaxes(1, 2)", "T, 1, C).swapaxes(1, 2)", "happened: nothing leaks, but this is not"),
+    ],
+    "07.1": [
+        ("shape[-1] // groups", "shape[-1] / groups", "/ gives a float"),
+        ("n.reshape(x.shape)", "n", "not yet put together again"),
+        ("    pieces =", "    x -= x.mean(axis=-1, keepdims=True)\n    pieces =", "make a new one"),
+        ("return n", "n", "`return` is missing"),
+    ],
+    "07.2": [
+        (
+            ", (grad * n).sum(axis=rows), grad.sum(axis=rows)",
+            "",
+            "happened: got a NumPy array, expected 3 results",
+        ),
+        ("(grad * n).sum(axis=rows)", "grad * n", "are sums over all axes but the last"),
+        ("grad.sum(axis=rows)", "grad.sum()", "happened: got a float64 for result 3"),
+        ("    s =", "    grad *= 1\n    x[..., 0] = 0\n    s =", "make a new one"),
     ],
     "07.3": [
         ("(centred * centred).mean(axis=-1", "(centred * centred).mean(axis=1", "whose mean"),
@@ -239,6 +267,8 @@ WRONG_VALUES = {
         ([64, 1769472], "output matrix is missing"),
         ([64, 589824], "that is one matrix"),
         ([64, 28311552], "do not count them"),
+        ([64, 16384], "no matrix is 64 × 64"),
+        ([64, 2360000], "rounded too far"),
     ],
     "07.5": [
         ([True, True, True], "the one that does not learn"),

@@ -8,7 +8,7 @@ An exercise consists of three cells. Their ids name it, so that nothing else has
 
     task-06-2    markdown                      title, minutes, difficulty, the task
     ex-06-2      code, tag `exercise`          the stub, exactly as course_lib/exercises makes it
-    check-06-2   code, tag `check`             check("06.2", merge_heads), with hint and solution as comments
+    check-06-2   code, tag `check`             check("06.2", merge_stack), with hint and solution as comments
 """
 
 import ast

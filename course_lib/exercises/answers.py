@@ -36,7 +36,7 @@ def check_value(name, answer, right, hint="", digits=3):
 
 def wrong_value(answer, right, digits):
     """Return what is wrong with the answer, as a sentence; None if it is right."""
-    if sentence := not_numbers(answer):
+    if sentence := not_numbers(answer, right):
         return sentence
     try:
         mine, wanted = (np.asarray(_numbers(value)) for value in (answer, right))
@@ -73,14 +73,18 @@ def _expected(right):
     return "a list" if isinstance(right, (list, tuple)) else "an array" if np.ndim(_plain(right)) else "one number"
 
 
-def not_numbers(answer):
-    """Return a sentence about words in quotes, None or ``...`` where numbers belong; None if there are none."""
+def not_numbers(answer, right=0):
+    """Return a sentence about words in quotes, None or ``...`` where numbers belong; None if there are none.
+
+    Where the ``right`` answer is of truth values, so is what it says.
+    """
     parts = _parts(answer)
     words = [part for part in parts if isinstance(part, (str, bytes))]
     if words:
         if all(word.strip().lower() in ("true", "false") for word in words):
             return "Write True and False without quotes."
-        return f"Write numbers without quotes: “{words[0]}” is a word."
+        what = "True or False" if all(isinstance(part, bool) for part in _parts(right)) else "numbers"
+        return f"Write {what} without quotes: “{words[0]}” is a word."
     if any(part is None or part is ... or part is np.ma.masked for part in parts):
         if parts == [None]:
             return "The answer is None: nothing is filled in yet."

@@ -15,7 +15,7 @@ _steps = {}  # id -> how many hints this kernel has shown
 def check(name, answer=_NOT_GIVEN, right=_NOT_GIVEN, hint="", digits=3, *, track="array"):
     """Say whether an answer is right, and if not, what was expected and what the mistake probably is.
 
-    ``check("06.1", split_heads)`` judges the answer to an exercise, a function or a value, shows the verdict and
+    ``check("06.1", split_qkv)`` judges the answer to an exercise, a function or a value, shows the verdict and
     records the progress. With ``track="torch"`` (or "numpy") the function gets tensors of that track, not arrays.
 
     ``check("sum", 4, 3, hint="add")`` compares a value with the right one, as ``check_value`` of ``answers.py`` does.

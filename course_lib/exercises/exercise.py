@@ -10,6 +10,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -191,6 +192,15 @@ def chosen(test):
         return test(found)
 
     return holds
+
+
+FLOAT_SIZE = "a size must be a whole number: / gives a float, // a whole number"
+
+
+def a_float_size(got, want, case):
+    """Return True if an answer stopped because of a float where a shape, count or slice needs a whole number."""
+    words = "float.* object cannot be interpreted as an integer|slice indices must be integers|tuple of ints.*float"
+    return isinstance(got, TypeError) and re.search(words, str(got)) is not None
 
 
 # What computes gradients by itself, in either track; attention; softmax. A * stands for anything, capitals or not.

@@ -5,81 +5,218 @@ import numpy as np
 from ..numpy_track import Tensor
 from ..numpy_track import layer_norm as library_layer_norm
 from . import mending
-from .exercise import BACKWARD, LAYER_NORM, Mistake, arrays, drawn, draws, exercise, question, varied
+from .exercise import (
+    BACKWARD,
+    FLOAT_SIZE,
+    LAYER_NORM,
+    Mistake,
+    a_float_size,
+    arrays,
+    drawn,
+    draws,
+    exercise,
+    question,
+    varied,
+)
 
 
-def _right(x, gain, bias, eps):
-    return library_layer_norm(Tensor(x), gain.shape, Tensor(gain), Tensor(bias), eps).data
+def _right_groups(x, groups, gain, bias, eps):
+    def normed(piece):  # (..., C / groups)
+        size = piece.shape[-1]
+        one, zero = (Tensor(np.full(size, value, x.dtype)) for value in (1, 0))
+        return library_layer_norm(Tensor(piece), (size,), one, zero, eps).data
+
+    return np.concatenate([normed(piece) for piece in np.split(x, groups, axis=-1)], axis=-1) * gain + bias
+
+
+def _in_groups(rng):
+    """Return cases: x (..., C), groups, gain (C,), bias (C,), eps. In float32 ε hides what rounding leaves of 0."""
+    cases = []
+    for turn in range(6):
+        x, gain, bias = drawn(rng, "...gs gs gs", turn, (30, 1)[turn % 2])
+        eps = 10.0 ** rng.uniform(-3 if turn % 2 else -6, 0)
+        cases.append((x.reshape(*x.shape[:-2], -1), len(gain), gain.ravel(), bias.ravel(), eps))
+    return cases
+
+
+def _case(seed, shape, groups, eps, dtype="float64", scale=1.0):
+    x, gain, bias = arrays(seed, shape, shape[-1:], shape[-1:], dtype=dtype)
+    return x * scale, groups, gain, bias, eps
+
+
+_STATISTICS = """pieces.mean(axis=-1, keepdims=True)  # (..., groups, 1)
+    variance = pieces.var(axis=-1, keepdims=True)"""
+_CUT = "  # (..., C) -> (..., groups, C / groups)\n    mean = "
+_INTERLEAVED = "the groups are interleaved: each should get adjacent numbers, so cut into (..., groups, C // groups)"
+_NOT_JOINED = "the pieces are not yet put together again: reshape to x.shape"
+_AXIS = "mean and variance are over another axis: the numbers of a piece are the last one of the cut, axis=-1"
+
+
+def _over(axis):
+    return _STATISTICS.replace("axis=-1", f"axis={axis}")
 
 
 @exercise(
     "07.1",
-    "LayerNorm forward",
-    minutes=12,
+    "A norm per group",
+    minutes=15,
     difficulty="medium",
     hints=(
-        "x.mean(axis=-1, keepdims=True) is one mean for each position, ready to be subtracted.",
-        "The variance is the mean of the squared distances from the mean: x.var(axis=-1, keepdims=True).",
-        "ε is added to the variance, under the root.",
+        "Which shape has the C numbers of each position as `groups` rows? (Think of the cut into heads, notebook 06.)",
+        "In (..., groups, C // groups), mean and variance of a piece are over the last axis, with keepdims=True.",
+        "pieces = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups). After the norm: back to x.shape, then gain"
+        " and bias.",
     ),
-    next_thought="What does LayerNorm give when all features of a position are equal? What is ε for?",
+    next_thought="With one number in each group, what is left of x? And with two?",
     cases=lambda: [
-        (*arrays(0, (4, 4), (4,), (4,)), 1e-5),
-        (*arrays(1, (2, 3, 5), (5,), (5,)), 1e-5),
-        (*arrays(2, (2, 6), (6,), (6,)), 0.5),
-        (*arrays(3, (2, 3, 4), (4,), (4,), dtype="float32"), 1e-5),
-        *varied(*arrays(4, (2, 4), (4,), (4,)), 1e-3, by=[0.7]),
+        _case(0, (2, 12), 3, 1e-5),
+        _case(1, (2, 3, 8), 2, 1e-5),
+        _case(2, (2, 6), 1, 0.5),
+        _case(3, (2, 3, 6), 2, 1e-5, "float32"),
+        *varied(*_case(4, (6,), 2, 1e-3), by=[0.7]),
+        _case(4, (6,), 3, 1e-3),  # as before, but for the number of groups
+        _case(5, (6,), 6, 1e-5),
+        _case(6, (2, 6), 2, 1e-8, scale=1e-3),
+        _case(7, (2, 6), 3, 1e-5, scale=1e4),
     ],
-    more=lambda rng: [(*drawn(rng, "...c c c", n, (30, 1)[n % 2], 3), 10.0 ** rng.uniform(-6, 0)) for n in range(6)],
-    right=_right,
-    forbids=LAYER_NORM,
+    more=_in_groups,
+    right=_right_groups,
+    forbids=(
+        *LAYER_NORM,
+        "*group_norm*",
+        "GroupNorm",
+        "*batch_norm*",
+        "BatchNorm*",
+        "*instance_norm*",
+        "InstanceNorm*",
+    ),
     mistakes=(
-        Mistake("the variance is divided by C - 1; here it is by C", "x.var(axis=-1,", "x.var(axis=-1, ddof=1,"),
-        Mistake("mean and variance are over everything: each position is on its own, axis=-1", "axis=-1", "axis=None"),
-        Mistake("divided by the variance, not by its root", "np.sqrt(variance + eps)", "(variance + eps)"),
+        Mistake(
+            "that is LayerNorm, one group: first cut the C numbers of each position into `groups` pieces",
+            "groups, x.shape[-1] // groups)",
+            "1, x.shape[-1])",
+        ),
+        Mistake(_INTERLEAVED, "groups, x.shape[-1] // groups)", "x.shape[-1] // groups, groups).swapaxes(-1, -2)"),
+        Mistake(
+            _INTERLEAVED,
+            f"groups, x.shape[-1] // groups){_CUT}{_STATISTICS}",
+            f"x.shape[-1] // groups, groups){_CUT}{_over(-2)}",
+        ),
+        *(
+            Mistake(
+                "mean and variance are over all positions: each piece of each position is on its own, axis=-1",
+                _STATISTICS,
+                _over(axis),
+            )
+            for axis in (None, "(*range(pieces.ndim - 2), -1)")
+        ),
+        *(Mistake(_AXIS, _STATISTICS, _over(axis)) for axis in (-2, 0, 1, 2, 3)),
+        Mistake(
+            "the axes of the cut are swapped: the groups first, (..., groups, C // groups)",
+            "groups, x.shape[-1] // groups)",
+            "x.shape[-1] // groups, groups)",
+        ),
+        Mistake(
+            "the variance is divided by the size of a piece minus 1; here it is by the size",
+            "pieces.var(axis=-1,",
+            "pieces.var(axis=-1, ddof=1,",
+        ),
+        *(
+            Mistake(
+                "the variance of a piece is divided by its own size, C // groups, not by C",
+                "pieces.var(axis=-1, keepdims=True)",
+                f"((pieces - mean) ** 2).sum(axis=-1, keepdims=True) / {by}",
+            )
+            for by in ("x.shape[-1]", "(x.shape[-1] - 1)")
+        ),
+        Mistake("the ε is missing: it is added to the variance, under the root", "variance + eps", "variance"),
         Mistake(
             "the ε belongs under the root, added to the variance",
             "np.sqrt(variance + eps)",
             "(np.sqrt(variance) + eps)",
         ),
         Mistake(
-            "the ε is a fixed number in your function: use the argument `eps`",
-            "variance + eps",
-            "variance + 1e-5",
+            "the ε is a fixed number in your function: use the argument `eps`", "variance + eps", "variance + 1e-5"
         ),
+        Mistake("divided by the variance, not by its root", "np.sqrt(variance + eps)", "(variance + eps)"),
         Mistake(
             "mean and variance need keepdims=True: without it they lie down as a row",
             "axis=-1, keepdims=True",
             "axis=-1",
         ),
+        Mistake(
+            "gain and bias come too early: first the norm, then times gain plus bias",
+            "pieces = x.reshape",
+            "x, gain, bias = x * gain + bias, 1, 0\n    pieces = x.reshape",
+        ),
+        Mistake(
+            "the bias comes last: times gain first, then plus bias",
+            "n.reshape(x.shape) * gain + bias",
+            "(n.reshape(x.shape) + bias) * gain",
+        ),
+        Mistake(_NOT_JOINED, "n.reshape(x.shape) * gain + bias", "n * gain + bias"),
+        Mistake(
+            _NOT_JOINED,
+            "n.reshape(x.shape) * gain + bias",
+            "n * gain.reshape(groups, -1) + bias.reshape(groups, -1)",
+        ),
+        Mistake(FLOAT_SIZE, when=a_float_size),
     ),
 )
-def layer_norm(x, gain, bias, eps):
-    """Return (x - μ) / √(σ² + ε) · gain + bias over the last axis: (..., C) -> (..., C)."""
-    mean = x.mean(axis=-1, keepdims=True)  # (..., C) -> (..., 1)
-    variance = x.var(axis=-1, keepdims=True)
-    return (x - mean) / np.sqrt(variance + eps) * gain + bias
+def group_layer_norm(x, groups, gain, bias, eps):
+    """Normalise x (..., C) in `groups` pieces, each by itself, then · gain + bias, both (C,): (..., C)."""
+    pieces = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)  # (..., C) -> (..., groups, C / groups)
+    mean = pieces.mean(axis=-1, keepdims=True)  # (..., groups, 1)
+    variance = pieces.var(axis=-1, keepdims=True)
+    n = (pieces - mean) / np.sqrt(variance + eps)
+    return n.reshape(x.shape) * gain + bias
 
 
 def _right_norm_backward(x, gain, grad):
-    x = Tensor(x, requires_grad=True)
-    library_layer_norm(x, gain.shape, Tensor(gain), Tensor(np.zeros_like(gain)), 1e-5).backward(grad)
-    return x.grad
+    leaves = [Tensor(a, requires_grad=True) for a in (x, gain, np.zeros_like(gain))]
+    library_layer_norm(leaves[0], gain.shape, *leaves[1:], 1e-5).backward(grad)
+    return tuple(leaf.grad for leaf in leaves)
+
+
+def _in_halves(x, gain, grad):
+    """Return the case; in float32 with x in steps of a half: what is left of a small variance would be rounding.
+
+    So it is in rows of two numbers, where nearly all of dx cancels: none has fewer than three.
+    """
+    return (np.round(2 * x) / 2 if x.dtype == np.float32 else x), gain, grad
+
+
+_N = "(x - x.mean(axis=-1, keepdims=True)) * s"
+_MEANS = """g.mean(axis=-1, keepdims=True)
+    by_variance = n * (g * n).mean(axis=-1, keepdims=True)"""
+_VAR = "x.var(axis=-1, keepdims=True) + 1e-5)"
+_ROWS = "tuple(range(x.ndim - 1))"
+_SUMS = "(grad * n).sum(axis=rows), grad.sum(axis=rows)"
+_EXCHANGED = "grad.sum(axis=rows), (grad * n).sum(axis=rows)"
+_A_SUM = "this is a sum instead of the mean: mean(g), mean(g · n)"
+_SIGN = "the sign: mean(g) and n · mean(g · n) are both taken off"
+_EVERYTHING = "the means are over everything: each position has its own, axis=-1, keepdims=True"
+_NOT_SUMMED = "gain and bias are shared by all positions: their gradients are sums over all axes but the last"
+_OTHER_SUM = "the sums are over other axes: the gradients of gain and bias keep the last axis, and only that, (C,)"
+_NORMED = "`x` is used where its normalised form n belongs: n = (x - μ) · s"
+_TWICE = "gain and bias come after n: their gradients take `grad` itself, without the gain"
 
 
 @exercise(
     "07.2",
-    "LayerNorm backward",
-    minutes=25,
+    "LayerNorm backward, all three",
+    minutes=20,
     difficulty="harder",
     hints=(
-        "Write n = (x - μ) · s with s = 1 / √(σ² + ε), as the page does. The page's g arrives at n, and here the gain"
-        " comes in between: g = grad · gain.",
-        "If μ and s were constants, the gradient of x would be s · g. Two terms are missing: one for μ, one for s.",
-        "dx = s · (g - mean(g) - n · mean(g · n)), both means over the last axis, with g = grad · gain.",
+        "Write n = (x - μ) · s with s = 1 / √(σ² + ε), as the page does. The result is n · gain + bias: what arrives at"
+        " n, at gain and at bias?",
+        "At n arrives g = grad · gain. If μ and s were constants, the gradient of x would be s · g. Two terms are"
+        " missing: one for μ, one for s.",
+        "dx = s · (g - mean(g) - n · mean(g · n)), both means over the last axis. Every position uses gain and bias:"
+        " their gradients, grad · n and grad, are summed over all axes but the last.",
     ),
     next_thought="Add up dx of one position: what comes out, and why must it? (Move all of x by the same number.)",
-    more=draws("...c c ...c", low=3),  # with fewer, what is left of the cancellation is rounding
+    more=lambda rng: [_in_halves(*drawn(rng, "...c c ...c", turn, low=3)) for turn in range(6)],
     right=_right_norm_backward,
     forbids=LAYER_NORM + BACKWARD,
     mistakes=(
@@ -87,22 +224,53 @@ def _right_norm_backward(x, gain, grad):
         Mistake("the term of the variance is missing: n · mean(g · n)", " - by_variance", ""),
         Mistake("the term of the mean is missing: mean(g)", " - by_mean", ""),
         Mistake("the n before mean(g · n) is missing: each element gets its own share", "n * (g * n)", "(g * n)"),
+        Mistake("the factor s is missing: s = 1 / √(σ² + ε)", "return s * (", "return ("),
+        Mistake(_A_SUM, _MEANS, _MEANS.replace("mean", "sum")),
+        Mistake(_A_SUM, "(g * n).mean(", "(g * n).sum("),
+        Mistake(_A_SUM, "g.mean(", "g.sum("),
+        Mistake(_SIGN, "by_mean - by_variance)", "by_mean + by_variance)"),
+        Mistake(_SIGN, "g - by_mean -", "g + by_mean -"),
+        Mistake(_SIGN, "g - by_mean - by", "g + by_mean + by"),
+        Mistake(_NORMED, _N, "x"),
+        Mistake(_NORMED, _N, "x * s"),
+        Mistake(_NORMED, _N, _N.removesuffix(" * s")),
+        Mistake(_NORMED, "n * (g * n)", "x * (g * x)"),
+        Mistake(_NORMED, "(g * n)", "(g * x)"),
+        Mistake(_NORMED, "n * (g * n)", "x * (g * n)"),
+        Mistake(_NORMED, "(grad * n)", "(grad * x)"),
         Mistake("`gain` is missing: g, the gradient of n, is grad · gain", "grad * gain", "grad"),
         Mistake(
             "`gain` comes too late: it belongs in g = grad · gain, before the means are taken",
-            "g = grad * gain",
-            "s, g = s * gain, grad",
+            "s * (g - by_mean - by_variance)",
+            "s * gain * (grad - grad.mean(axis=-1, keepdims=True) - n * (grad * n).mean(axis=-1, keepdims=True))",
         ),
+        Mistake(_EVERYTHING, _MEANS, _MEANS.replace("axis=-1, keepdims=True", "")),
+        Mistake(_EVERYTHING, "axis=-1, keepdims=True", ""),
+        Mistake(_EVERYTHING, "(g * n).mean(axis=-1, keepdims=True)", "(g * n).mean()"),
+        Mistake(_EVERYTHING, "g.mean(axis=-1, keepdims=True)", "g.mean()"),
+        Mistake(_EVERYTHING, _VAR, "x.var() + 1e-5)"),
+        Mistake(_NOT_SUMMED, _SUMS, "grad * n, grad"),
+        Mistake(_NOT_SUMMED, "(grad * n).sum(axis=rows)", "grad * n"),
+        Mistake(_NOT_SUMMED, "grad.sum(axis=rows)", "grad"),
+        Mistake(_NOT_SUMMED, _SUMS, _SUMS.replace("sum", "mean")),
+        *(Mistake(_OTHER_SUM, _ROWS, axis) for axis in ("-1", "0", "1", "None", "(0, 1)")),
+        Mistake(_OTHER_SUM, _SUMS, "(grad * n).sum(axis=rows, keepdims=True), grad.sum(axis=rows, keepdims=True)"),
+        Mistake(_TWICE, _SUMS, _SUMS.replace("grad", "g")),
+        Mistake(_TWICE, "(grad * n).sum", "(g * n).sum"),
+        Mistake(_TWICE, "grad.sum", "g.sum"),
+        Mistake("the ε is missing: s = 1 / √(σ² + 1e-5)", " + 1e-5", ""),
+        Mistake("the order is another: first the gradient of x, then of gain, then of bias", _SUMS, _EXCHANGED),
     ),
 )
 def layer_norm_backward(x, gain, grad):
-    """Return the gradient of x (..., C), given that of (x - μ) / √(σ² + 1e-5) · gain + bias: (..., C)."""
+    """Return the gradients of x (..., C), gain and bias (C,), given that of (x - μ) / √(σ² + 1e-5) · gain + bias."""
     s = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)  # (..., 1)
     n = (x - x.mean(axis=-1, keepdims=True)) * s
     g = grad * gain  # the gradient of n
     by_mean = g.mean(axis=-1, keepdims=True)
     by_variance = n * (g * n).mean(axis=-1, keepdims=True)
-    return s * (g - by_mean - by_variance)
+    rows = tuple(range(x.ndim - 1))  # all axes but the last: all positions share gain and bias
+    return s * (g - by_mean - by_variance), (grad * n).sum(axis=rows), grad.sum(axis=rows)
 
 
 def _examine_norm(function):
@@ -208,6 +376,15 @@ def _right_rms_backward(x, grad):
         Mistake("the factor s is missing: s = 1 / √(mean(x²) + ε)", "return s * (", "return ("),
         Mistake("this is a sum instead of the mean: mean(g · n)", "(grad * n).mean(", "(grad * n).sum("),
         Mistake("the n before mean(g · n) is missing: each element gets its own share", "n * (grad * n)", "(grad * n)"),
+        Mistake(_EVERYTHING, "(grad * n).mean(axis=-1, keepdims=True)", "(grad * n).mean()"),
+        Mistake(_EVERYTHING, "(x * x).mean(axis=-1, keepdims=True)", "(x * x).mean()"),
+        Mistake(_EVERYTHING, "axis=-1, keepdims=True", ""),
+        Mistake("the sign: n · mean(g · n) is taken off", "(grad - n", "(grad + n"),
+        Mistake(
+            "the wrong one is kept: RMSNorm has no mean, so mean(g) goes and n · mean(g · n) stays",
+            "n * (grad * n).mean(axis=-1, keepdims=True)",
+            "grad.mean(axis=-1, keepdims=True)",
+        ),
         Mistake("`x` is used where its normalised form n belongs: n = x · s", "n = x * s", "n = x"),
     ),
 )
