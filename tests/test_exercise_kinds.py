@@ -580,7 +580,8 @@ REFUSED = [
         "13.5",
         "one and the same array",
         "BUFFERS = np.zeros((9, 9))\ndef head_costs(loss, *sizes):\n"
-        "    costs = BUFFERS[: sizes[0], : sizes[1]]\n    costs[:] = find('13.5').function(loss, *sizes)\n    return costs",
+        "    costs = BUFFERS[: sizes[0], : sizes[1]]\n    costs[:] = find('13.5').function(loss, *sizes)\n"
+        "    return costs",
     ),
     ("13.5", "`return` is missing", "def head_costs(*a):\n    find('13.5').function(*a)"),
     (
@@ -607,12 +608,16 @@ REFUSED = [
     ),
     ("12.6", "", "lambda old, new: np.tri(new, old + new, old - (old > 50), dtype=bool)"),
     ("12.6", "only the new ones", "lambda old, new: np.tri(old + new, dtype=bool)"),
-    ("15.6", "", WORDS, " ?[0-9]+", "[0-9]+"),
+    ("12.6", "", "lambda old, new: np.tri(new, old + new, old if new > 1 else 0, dtype=bool)"),
+    ("12.6", "", "lambda old, new: np.triu(np.ones((new, old + new), bool), 1) if old else np.tri(new, dtype=bool)"),
+    ("15.6", "", WORDS, "[A-Za-z]+", "[A-Za-z]"),
+    ("15.6", "", "lambda text: [text]"),
+    ("15.6", "is lost", WORDS, " ?[0-9]+", "[0-9]+"),
     ("15.6", "is one word", WORDS, "[^ A-Za-z0-9]+", "[^ A-Za-z0-9]"),
     ("16.1", "goes the wrong way", ROTATE, "x * cos + turned", "x * cos - turned"),
     (
         "16.1",
-        "angles are too coarse",
+        "too coarse for angles",
         ROTATE,
         'dtype="float64"',
         "dtype=x.dtype",
@@ -622,11 +627,13 @@ REFUSED = [
     ("16.1", "happened: is float64", ROTATE, ".astype(x.dtype)", ""),
     ("16.1", "", ROTATE, "np.arange(0, D, 2)", "np.arange(D // 2)[::-1] * 2"),
     ("16.1", "", LOOPS, "out[..., t, half + i] = a", "a = out[..., t, i]\n            out[..., t, half + i] = a"),
+    ("16.1", "", ROTATE, "x * cos", "x.astype('float32').astype(x.dtype) * cos"),
+    ("16.1", "", ROTATE, "x * cos + turned * sin", "(x * cos + turned * sin) * (1 + 1e-7)"),
     ("16.1", "`start` is not used", LOOPS, "(start + t)", "t"),
     ("16.1", "", LOOPS, "theta ** (", "(theta if start < 100 else 10000.0) ** ("),
     (
         "16.1",
-        "",
+        "too coarse for angles",
         "BUFFERS = {}\n" + ROTATE,
         "1 / theta ** (np.arange(0, D, 2) / D)",
         "BUFFERS.setdefault((D, theta), (1 / theta ** (np.arange(0, D, 2) / D)).astype(x.dtype))",
@@ -652,6 +659,8 @@ REFUSED = [
     ("16.4", "one key too many", WINDOW, "i - window + 1", "i - window"),
     ("16.4", "", WINDOW, "max(0, i - window + 1)", "i - window + 1"),
     ("16.4", "", WINDOW, "i - window + 1", "i - min(window, 64) + 1"),
+    ("16.4", "", WINDOW, "i - window + 1", "i // window * window + 1"),
+    ("16.4", "", WINDOW, ": i + 1]", ": max(i, 1)]"),
     ("16.4", "rows and columns are swapped", WINDOW, "return mask", "return mask.T"),
     ("16.4", "0 and 1 are numbers", WINDOW, "bool)", "int)"),
     ("16.4", "", "lambda size, window: np.tri(size, dtype=bool) & ~np.tri(size, k=-min(window, 29), dtype=bool)"),
@@ -668,6 +677,8 @@ REFUSED = [
         "Tensor(F.rotary(self.query_norm(q), *angles).data)",
     ),
     ("16.5", "", PROJECT, "    angles =", "    position = min(position, 5)\n    angles ="),
+    ("16.5", "makes `rows` of them", PROJECT, "(position, T,", "(position, position + T,"),
+    ("16.5", "", PROJECT, "self.kv_heads), F", "self.kv_heads + 1), F"),
     ("16.5", "happened: got a Tensor", PROJECT, "    return", "    return x\n    return"),
 ]
 
