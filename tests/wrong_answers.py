@@ -6,7 +6,21 @@ and the general verdicts: type, shape, dtype, in place, None, an exception, and 
 """
 
 _SUM = "sum(n / total * gradient for gradient, n in zip(gradients, tokens))"
+_SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
 _STEP = "[p - lr * grad for p, grad in zip(parameters, grads)]"
+_REST = r"| ?[^A-Za-z0-9 ]+| +(?! )(?![^ ])| +(?= )"
+# 15.6 by regular expressions: (pattern, words of the message)
+_FOUND = [
+    (r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 ]+| +", "took the last one, too"),
+    (r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 ]+| +(?= )| ", "several spaces at the end"),
+    (r" ?[^\W\d]+| ?\d+| ?[^\w ]+| +(?! )(?![^ ])| +(?= )", "though \\w takes it"),
+    (r" ?\w+| ?[^\w ]+| +(?! )(?![^ ])| +(?= )", "\\w takes all of these"),
+    (r" ?[A-Za-z0-9]+" + _REST, "letters and digits part"),
+    (r" ?[A-Za-z]+| ?[0-9]" + _REST, "“2024” is one word"),
+    (r" ?\w+", "is lost"),
+    (r"\w+", "is lost"),
+    (r" ?[A-Za-z]+| ?[0-9]+", "is lost"),
+]
 
 WRONG = {
     "01.1": [
@@ -162,6 +176,14 @@ WRONG = {
             "happened: the gradient that reaches encoder",
         ),
     ],
+    "12.6": [
+        (_SEES, "np.triu(np.ones((new, old + new), bool), old)", "the other triangle"),
+        (_SEES, "np.triu(np.ones((new, old + new), bool))", "the other triangle"),
+        (_SEES, "np.hstack([np.ones((new, old), bool), np.zeros((new, new), bool)])", "all new ones up to itself"),
+        (_SEES, "np.tile(np.arange(old + new) < old, (new, 1))", "all new ones up to itself"),
+        (_SEES, "np.tri(new, old + new, new, dtype=bool)", "not `new`"),
+        (_SEES, "np.hstack([np.zeros((new, old), bool), np.tri(new, dtype=bool)])", "the cache is hidden"),
+    ],
     "13.5": [
         ("[(layer, head)]", "(layer, head)", "takes a *list* of pairs"),
         ("[(layer, head)]", "layer, head", "takes a *list* of pairs"),
@@ -212,17 +234,48 @@ WRONG = {
     ],
     "15.6": [
         ("", "def words_of(text):\n    return text.split()", "str.split drops the spaces"),
+        ("", "def words_of(text):\n    return text.split(' ')", "str.split drops the spaces"),
+        *(
+            ("", f"def words_of(text):\n    import re\n    return re.findall(r'{find}', text)", words)
+            for find, words in _FOUND
+        ),
+        (
+            "cuts = sorted(cuts)",
+            "text = text.rstrip()\n    cuts = sorted(c for c in cuts if c <= len(text))",
+            "is lost",
+        ),
+        ("[text[a:b] for", "[text[a:b].strip() for", "something of the text is lost"),
+        ("[text[a:b] for", "text.split() + [text[a:b] for", "comes twice"),
+        ("return [", "return [''] + [", "leave them out"),
+        ("    cuts = {", "    if not text:\n        return ['']\n    cuts = {", "leave them out"),
         ("    cuts = sorted(cuts)\n", "    return text\n", "happened: got a str"),
     ],
     "16.1": [
-        ("np.arange(half)", "np.arange(half, dtype=x.dtype)", "angles are too coarse"),
-        ("[:, None] * frequencies", "[:, None].astype(x.dtype) * frequencies.astype(x.dtype)", "angles are too coarse"),
+        ("np.arange(half)", "np.arange(half, dtype=x.dtype)", "too coarse for angles"),
+        ("[:, None] * frequencies", "[:, None].astype(x.dtype) * frequencies.astype(x.dtype)", "too coarse for angles"),
+        ("# (T, D/2)\n", "\n    angles = angles.astype('float32')\n", "too coarse for angles"),
+        ("(angles).astype(x.dtype)", "(angles).astype('float32').astype(x.dtype)", "cos and sin of a float64 x"),
+        ("theta ** (", "np.float32(theta) ** np.float32(", "too coarse for angles"),
         (".astype(x.dtype), np.sin(angles).astype(x.dtype)", ", np.sin(angles)", "happened: is float64"),
         ("    a, b", "    x *= 1.5\n    a, b", "make a new one"),
     ],
     "16.2": [("return ", "", "`return` is missing")],
-    "16.3": [("return 2 * layers", "return 2.0 * layers", "happened: expected a whole number")],
+    "16.3": [
+        ("2 * layers", "3 * layers", "queries are used once"),
+        ("return 2 * layers", "return 2.0 * layers", "happened: expected a whole number"),
+    ],
+    "16.4": [
+        ("(back >= 0) & (back < window)", "(back > 0) & (back < window)", "your own key belongs"),
+        ("(back >= 0) & (back < window)", "position[:, None] // window == position // window", "the window moves with"),
+        ("(back >= 0) & (back < window)", "0 <= back < window", "cannot be compared in a chain"),
+        ("(back >= 0) & (back < window)", "back >= 0 and back < window", "cannot be compared in a chain"),
+        ("(back >= 0) & (back < window)", "back >= 0 & back < window", "each in brackets"),
+    ],
     "16.5": [
+        ("rotary_angles(0, ", "rotary_angles(position, ", "`position` counts twice"),
+        ("    cos, sin = cos[position:], sin[position:]", "    pass", "need a row for each of the T tokens"),
+        ("cos[position:], sin[position:]", "cos[position - 1:], sin[position - 1:]", "makes `rows` of them"),
+        ("cos[position:], sin[position:]", "cos[position], sin[position]", "by the angle of the first"),
         ("return q, k, v", "q, k, v", "`return` is missing"),
         ("return q, k, v", "return q, k", "happened: got 2 results"),
         ("return q, k, v", "return q, k, self.value(x)", "happened: the value has shape"),
@@ -312,6 +365,8 @@ WRONG_VALUES = {
         ([2, 3, 4, 7, 8], "does not fit into a model"),
         ([3, 4, 5, 7, 8], "still needs its row"),
         ([3, 4, 6, 7, 8], "a full cache can drop nothing"),
+        ([3, 4, 6, 7, 8], "Only generate_ids"),
+        ([3, 4, 5, 6, 7, 8], "still needs its row"),
         ([7, 8], "which shapes have the context length"),
         ([3, 4, 8], "may drop the others"),
         ([3, 4, 7], "a text of 64"),

@@ -316,7 +316,12 @@ cache_size = question(
 )
 
 
+def _equal(got, mask):
+    return got.dtype == bool and np.array_equal(got, mask)
+
+
 _SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
+_CACHE, _TRIANGLE = "np.ones((new, old), bool)", "np.tri(new, dtype=bool)"
 
 
 @exercise(
@@ -342,7 +347,7 @@ _SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
         Mistake(
             "the keys of the cache have no columns: there are old + new of them",
             _SEES,
-            "np.tri(new, dtype=bool)",
+            _TRIANGLE,
         ),
         Mistake(
             "the old tokens ask no more: only the new ones have a row",
@@ -356,6 +361,33 @@ _SEES = "np.arange(old + new)[None, :] <= old + np.arange(new)[:, None]"
         Mistake("the first new token sees the second: off by one", "<= old", "<= 1 + old"),
         Mistake("rows and columns are swapped: rows are queries", _SEES, f"({_SEES}).T"),
         Mistake("True and False are swapped: True means “may look”", "<= old", "> old"),
+        Mistake(
+            "the other triangle: a new token sees what comes before it, and not what comes after",
+            _SEES,
+            f"np.hstack([{_CACHE}, {_TRIANGLE}.T])",
+            when=lambda got, want, case: any(_equal(got, np.triu(np.ones(want.shape, bool), k)) for k in (0, case[0])),
+        ),
+        Mistake(
+            "the cache is hidden: new tokens see all old keys, in the first `old` columns",
+            _SEES,
+            f"np.hstack([~{_CACHE}, {_TRIANGLE}])",
+        ),
+        Mistake(
+            "besides the cache a new token sees all new ones up to itself",
+            _SEES,
+            f"np.hstack([{_CACHE}, np.eye(new, dtype=bool)])",
+            when=lambda got, want, case: _equal(got, np.indices(want.shape)[1] < case[0]),
+        ),
+        Mistake(
+            "the columns are in the order of the text: the keys of the cache first, then the new ones",
+            _SEES,
+            f"np.hstack([{_TRIANGLE}, {_CACHE}])",
+        ),
+        Mistake(
+            "the diagonal begins `old` columns to the right, not `new`: the first new token sees the cache and itself",
+            "<= old",
+            "<= new",
+        ),
         Mistake("0 and 1 are numbers: the mask is boolean, as comparisons are", _SEES, f"({_SEES}) * 1"),
     ),
 )

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 
 import numpy as np
 
@@ -355,6 +356,14 @@ def _drawn_texts(rng):
     return [("".join(rng.choice(runs, n)),) for n in (2, 4, 8, 16, 32)]
 
 
+def _not_the_text(got, want, case):
+    """Return True if the words are not the text again; \\w+, which loses signs, loses none of "a_1"."""
+    (text,) = case
+    return isinstance(got, (list, tuple)) and (
+        "".join(got) != text or list(got) in (re.findall(r" ?\w+", text), re.findall(r"\w+", text))
+    )
+
+
 _CUTS = 'i - 1 if text[i - 1] == " " else i'
 
 
@@ -373,6 +382,7 @@ _CUTS = 'i - 1 if text[i - 1] == " " else i'
     cases=lambda: [
         ("Hello world",),
         ("in 2024, at last",),
+        ("a_b",),
         ("a  b   c",),
         ("x = y+1;",),
         ("  two before, two behind  ",),
@@ -410,6 +420,12 @@ _CUTS = 'i - 1 if text[i - 1] == " " else i'
             'space"',
         ),
         Mistake("letters and digits part, too", "c.isalpha()", "c.isalnum()"),
+        Mistake("`_` is a sign, though \\w takes it for a letter", "c.isalpha()", "(c.isalpha() or c == '_')"),
+        Mistake(
+            "letters and digits part, too, and `_` is a sign: \\w takes all of these",
+            "c.isalpha()",
+            "(c.isalnum() or c == '_')",
+        ),
         Mistake(
             "other signs stay together as letters do: “...” is one word",
             "kinds[i] != kinds[i - 1]",
@@ -421,8 +437,26 @@ _CUTS = 'i - 1 if text[i - 1] == " " else i'
             "kinds[i] != kinds[i - 1] or kinds[i] == 'digit'",
         ),
         Mistake(
+            "a run of several spaces took the last one, too: it belongs to the word after",
+            _CUTS,
+            'i - 1 if text[i - 1] == " " and text[i - 2 : i - 1] != " " else i',
+        ),
+        Mistake(
+            "several spaces at the end are one word: there is no word after them that could take the last one",
+            "len(text)}",
+            'len(text), len(text) - text.endswith("  ")}',
+        ),
+        Mistake(
+            "there are empty words among yours: leave them out",
+            when=lambda got, want, case: "" in got and [word for word in got if word] == want,
+        ),
+        Mistake(
             "str.split drops the spaces: all words together are the text again",
-            when=lambda got, want, case: got == case[0].split(),
+            when=lambda got, want, case: got in (case[0].split(), case[0].split(" ")),
+        ),
+        Mistake(
+            "something of the text is lost, or comes twice: all words together are the text again",
+            when=_not_the_text,
         ),
     ),
 )

@@ -1,6 +1,7 @@
 """Exercises of notebook 16: from GPT-2 to today."""
 
 import functools
+import re
 import types
 
 import numpy as np
@@ -30,6 +31,15 @@ def _drawn_rows(rng):
         theta = (10000.0, float(rng.integers(10, 1000)))[turn % 3 == 2]
         cases.append((x.astype(("float64", "float32")[turn // 2 % 2]), start, theta))
     return cases
+
+
+def _too_coarse(got, want, case):
+    """Return True if all could be right but for angles, or cos and sin, in float32; position 0 does not turn at all."""
+    x, start = (*case, 0)[:2]
+    off = np.abs(got - want)
+    if x.dtype == np.float32 and start < 10_000 or start == 0 and off[..., 0, :].any():
+        return False
+    return off.max() < min(0.2, 1e-6 * (start + x.shape[-2])) * np.abs(x).max()
 
 
 _TURN = "a * cos - b * sin, b * cos + a * sin"
@@ -89,13 +99,17 @@ _NEIGHBOURS = f"""    a, b = x[..., 0::2], x[..., 1::2]
             "2 * (start + np.arange(T))",
         ),
         Mistake("the exponent is -2i/D, and i counts the pairs: the 2 is missing", "-2 * np", "-1 * np"),
+        Mistake(
+            "pairs are counted from 0: the first turns by the position itself",
+            "np.arange(half)",
+            "np.arange(1, half + 1)",
+        ),
         Mistake("the minus of the exponent is missing: later pairs turn more slowly", "-2 * np", "2 * np"),
         Mistake("`theta` is not always 10000: use the argument", "theta ** ", "10000.0 ** "),
         Mistake(
-            "far from the start the angles are too coarse: compute them in float64, and round only cos and sin",
-            when=lambda got, want, case: (
-                case[0].dtype == np.float32 and case[1] > 9999 and np.abs(got - want).max() < 0.2 * np.abs(want).max()
-            ),
+            "float32 is too coarse for angles, and for cos and sin of a float64 x: compute them in float64, and round"
+            " only cos and sin, to x.dtype",
+            when=_too_coarse,
         ),
     ),
 )
@@ -131,7 +145,7 @@ _REPEAT = "np.repeat(x, group, axis=1)"
 @exercise(
     "16.2",
     "One key head for several query heads",
-    minutes=8,
+    minutes=5,
     difficulty="easy",
     hints=(
         "Four query heads and two key heads: query heads 0 and 1 read key head 0, heads 2 and 3 read key head 1.",
@@ -195,7 +209,8 @@ def _right_bytes(layers, kv_heads, head_dim, length, bytes_each=2):
         "A key has head_dim numbers, and so has a value. A number takes bytes_each bytes.",
         "A product of six numbers, one of which is 2.",
     ),
-    next_thought="Which of these sizes may be changed after training, without new weights?",
+    next_thought="So Llama 3 8B needs 1,073,741,824 bytes (1 GiB) for one text, and 4 GiB with all 32 heads."
+    " Which of these sizes may be changed after training, without new weights?",
     cases=lambda: [
         (1, 1, 1, 1, 1),
         (2, 3, 4, 5),
@@ -212,6 +227,7 @@ def _right_bytes(layers, kv_heads, head_dim, length, bytes_each=2):
     forbids=("KeyValueCache", "new_cache"),
     mistakes=(
         Mistake("keys *and* values are kept: twice as much", "2 * layers", "layers"),
+        Mistake("queries are used once and not kept: only keys and values are", "2 * layers", "3 * layers"),
         Mistake("this is how many numbers are kept: each takes `bytes_each` bytes", " * bytes_each", ""),
         Mistake("a number does not always take two bytes: use `bytes_each`", "* bytes_each", "* 2"),
         Mistake("this is one layer: each has its own keys and values", "2 * layers", "2"),
@@ -230,12 +246,18 @@ def cache_bytes(layers, kv_heads, head_dim, length, bytes_each=2):
 
 
 _SEEN = "(back >= 0) & (back < window)"
+_BLOCKS = "(position[:, None] // window == position[None, :] // window)"
+
+
+def _blocks_both_ways(got, want, case):
+    block = np.arange(case[0]) // case[1]
+    return got.dtype == bool and np.array_equal(got, block[:, None] == block[None, :])
 
 
 @exercise(
     "16.4",
     "A sliding window",
-    minutes=8,
+    minutes=5,
     difficulty="easy",
     hints=(
         "Write down the mask for four positions and a window of 2: each row has its last True on the diagonal.",
@@ -271,6 +293,23 @@ _SEEN = "(back >= 0) & (back < window)"
             "these are numbers to add to the scores: this course's masks are booleans that say what may be seen",
             _SEEN,
             f"np.where({_SEEN}, 0.0, -np.inf)",
+        ),
+        Mistake(
+            "your own key belongs to the window: i - j = 0 is seen",
+            _SEEN,
+            "(back > 0) & (back <= window)",
+            when=lambda got, want, case: got.dtype == bool and np.array_equal(got, want & ~np.eye(case[0], dtype=bool)),
+        ),
+        Mistake(
+            "these are blocks: the window moves with the query, from which it reaches window - 1 keys back",
+            _SEEN,
+            f"(back >= 0) & {_BLOCKS}",
+            when=_blocks_both_ways,
+        ),
+        Mistake(
+            "arrays cannot be compared in a chain, nor joined with `and`: write (0 <= d) & (d < window), each in"
+            " brackets",
+            when=lambda got, want, case: isinstance(got, ValueError) and "truth value of an array" in str(got),
         ),
         Mistake("0 and 1 are numbers: the mask is boolean, as comparisons are", _SEEN, f"({_SEEN}) * 1"),
     ),
@@ -438,6 +477,12 @@ def _project_broken(self, x, position=0):
     return q, k, v
 
 
+def _other_rows(got, want, case):
+    """Return True if a table met another number of tokens than it has rows, and as many pairs as it has columns."""
+    found = re.search(r"shapes \(\d+,\d+,(\d+),(\d+)\) \((\d+),(\d+)\)", str(got))  # (B, H, T, D/2) (rows, D/2)
+    return isinstance(got, ValueError) and found and found[1] != found[3] and found[2] == found[4]
+
+
 _ROWS = "cos[position:], sin[position:]"
 _NORM = "    q, k = self.query_norm(q), self.key_norm(k)\n"
 _ROTARY = "    q, k = F.rotary(q, cos, sin), F.rotary(k, cos, sin)\n"
@@ -469,9 +514,19 @@ _ROTARY = "    q, k = F.rotary(q, cos, sin), F.rotary(k, cos, sin)\n"
         ),
         Mistake("all tokens turn by the angle of the last: each has its own row", _ROWS, "cos[-1:], sin[-1:]"),
         Mistake(
+            "all tokens turn by the angle of the first: each has its own row",
+            _ROWS,
+            "cos[position : position + 1], sin[position : position + 1]",
+        ),
+        Mistake(
             "the query starts at 0 still: query and key turn by the same positions",
             _ROTARY,
             "    q, k = F.rotary(q, *rotary_angles(0, T, of.head_size, of.rope_theta)), F.rotary(k, cos, sin)\n",
+        ),
+        Mistake(
+            "the key starts at 0 still: query and key turn by the same positions",
+            _ROTARY,
+            "    q, k = F.rotary(q, cos, sin), F.rotary(k, *rotary_angles(0, T, of.head_size, of.rope_theta))\n",
         ),
         Mistake(
             "QK-norm comes after the turn: its weights belong to channels, and a turn mixes two of them",
@@ -487,6 +542,11 @@ _ROTARY = "    q, k = F.rotary(q, cos, sin), F.rotary(k, cos, sin)\n"
         Mistake("the keys are not turned: query and key turn, each by its position", "F.rotary(k, cos, sin)", "k"),
         Mistake(
             "positions are counted from 0, and all of these are one too high", "rotary_angles(0, ", "rotary_angles(1, "
+        ),
+        Mistake(
+            "cos and sin need a row for each of the T tokens: rotary_angles(start, rows, …) makes `rows` of them, from"
+            " `start` on",
+            when=_other_rows,
         ),
     ),
 )
@@ -535,7 +595,8 @@ past_the_length = question(
             when=chosen(lambda got: 5 in got),
         ),
         Mistake(
-            "without a window the next token sees all earlier ones: a full cache can drop nothing",
+            "without a window the next token sees all earlier ones: a full cache can drop nothing. Only generate_ids"
+            " would do without it",
             when=chosen(lambda got: 6 in got),
         ),
         Mistake(
