@@ -49,14 +49,16 @@ parameters_of_a_block = question(
         "A layer from n to m has n · m weights and m biases.",
     ),
     next_thought="What share of it is the MLP? And how does it grow when the width doubles?",
-    value=37_248,
-    answer="37248: 64 · 64 + 64 for the projection, 64 · 256 + 256 up, 256 · 64 + 64 down.",
+    value=148_224,
+    answer="148224: 128 · 128 + 128 for the projection, 128 · 512 + 512 up, 512 · 128 + 128 down.",
     mistakes=(
-        Mistake("the biases are missing: one for each output of a layer", value=64 * 64 + 2 * 64 * 256),
-        Mistake("the projection counts, too: C · C weights and C biases", value=64 * 256 + 256 + 256 * 64 + 64),
-        Mistake("the MLP has two matrices: up to 4C, and down again", value=64 * 64 + 64 + 64 * 256 + 256),
-        Mistake("these are two blocks, or all of them: asked is one", value=2 * 37_248),
-        Mistake("this is the whole model, with tables and head: asked is one block", value=84_929),
+        Mistake("the biases are missing: one for each output of a layer", value=128 * 128 + 2 * 128 * 512),
+        Mistake("a bias of the projection or of the way down is missing", value=148_224 - 128),
+        Mistake("the bias of the way up is missing: 4C of them", value=148_224 - 512),
+        Mistake("the projection counts, too: C · C weights and C biases", value=128 * 512 + 512 + 512 * 128 + 128),
+        Mistake("the MLP has two matrices: up to 4C, and down again", value=128 * 128 + 128 + 128 * 512 + 512),
+        Mistake("these are two blocks, or all of them: asked is one", value=2 * 148_224),
+        Mistake("this is a block of the page's model, of width 64: here C is 128", value=37_248),
     ),
 )
 
