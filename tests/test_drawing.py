@@ -1,15 +1,18 @@
 """Drawings of the models: right in their parts and numbers, well-formed, legible, and with words for who cannot see."""
 
 import dataclasses
+import io
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from PIL import Image
 
 from course_lib import get_track
 from course_lib.common.config import GPTConfig, TransformerConfig
 from course_lib.views import draw_encoder_decoder, draw_gpt
-from course_lib.views.drawing import LIT, PARTS, ROAD, part_counts
+from course_lib.views.drawing import LIT, PARTS, ROAD, Drawing, part_counts
+from course_lib.views.raster import png_of
 from course_lib.views.style import CARD, INK, MUTED
 from tools.pictures import drawings
 
@@ -92,7 +95,8 @@ def test_words_stand_out(ink, ground):
 
 def test_a_drawing_shows_itself_and_lies_in_a_file(tmp_path):
     drawing = draw_gpt(dataclasses.replace(GPTConfig(17), layers=5))
-    bundle = drawing._repr_mimebundle_()
+    bundle, metadata = drawing._repr_mimebundle_()
+    assert metadata["image/png"] == {"alt": drawing.alt, "width": drawing.width}
     assert (
         bundle["text/plain"].startswith("Figure: A GPT as a road")
         and "5 blocks of attention, then an MLP" in drawing.alt
@@ -106,3 +110,28 @@ def test_a_drawing_shows_itself_and_lies_in_a_file(tmp_path):
 def test_the_stored_drawings_are_those_of_these_models():
     stored = {path.name: path.read_text(encoding="utf-8") for path in drawings.FOLDER.glob("*.svg")}
     assert stored == {name: drawing.svg + "\n" for name, drawing in drawings.drawings().items()}
+
+
+def test_a_png_has_the_marks_where_the_drawing_has_them():
+    d = Drawing(200, 100, "marks")
+    d.marks += [
+        '<rect x="10" y="10" width="40" height="20" rx="4" fill="#ff0000" stroke="none"/>',
+        '<circle cx="100" cy="50" r="10" fill="#00ff00" stroke="none"/>',
+        '<polygon points="150,80 190,80 170,95" fill="#0000ff"/>',
+        '<path d="M 60 90 A 20 30 0 0 1 100 90" fill="none" stroke="#ff00ff" stroke-width="4"/>',
+    ]
+    image = Image.open(io.BytesIO(png_of(d))).convert("RGB")
+    assert image.size == (400, 200)
+    at = lambda x, y: image.getpixel((2 * x, 2 * y))  # noqa: E731
+    assert at(30, 20) == (255, 0, 0) and at(100, 50) == (0, 255, 0) and at(170, 85) == (0, 0, 255)
+    assert at(80, 60) == (255, 0, 255)  # the top of the arc
+    assert at(5, 50) == at(60, 20) == tuple(int(CARD[n : n + 2], 16) for n in (1, 3, 5))
+    d.marks.append("<image/>")
+    with pytest.raises(ValueError, match="a PNG of <image> is not possible"):
+        png_of(d)
+
+
+@pytest.mark.parametrize("name", drawings.drawings())
+def test_every_drawing_can_be_a_png(name):
+    d = drawings.drawings()[name]
+    assert Image.open(io.BytesIO(png_of(d))).size == (2 * d.width, 2 * d.height)

@@ -18,9 +18,10 @@ STEPS = [drawing("one"), drawing("two"), drawing("</script><img src=x onerror=al
 
 def test_what_a_notebook_stores():
     view = StepsView(STEPS[:2], label="Word", step=1)
-    bundle = view._repr_mimebundle_()
-    assert bundle["text/plain"] == repr(view) == "StepsView(2 steps; the last: two)"
-    assert bundle["image/svg+xml"] == STEPS[1].svg
+    data, metadata = view._repr_mimebundle_()
+    assert data["text/plain"] == repr(view) == "StepsView(2 steps; the last: two)"
+    assert data["image/png"] == STEPS[1]._repr_mimebundle_()[0]["image/png"]
+    assert metadata == {"image/png": {"alt": "two", "width": 100}}
     assert view.step == 1 and view.label == "Word"
 
 

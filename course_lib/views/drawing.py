@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from .. import get_track
 from .labels import escaped
-from .style import CARD, HIGHLIGHT, INK, MUTED, PALETTE
+from .raster import png_of
+from .style import CARD, HIGHLIGHT, INK, MUTED, PALETTE, png_text
 
 ROAD, LIT = PALETTE[0], HIGHLIGHT
 PARTS = ("tokens", "positions", "attention", "mlp", "norm", "residual", "head")
@@ -39,7 +40,8 @@ class Drawing:
         return f"Figure: {self.alt}"
 
     def _repr_mimebundle_(self, **_keywords):
-        return {"image/svg+xml": self.svg, "text/plain": repr(self)}
+        data = {"image/svg+xml": self.svg, "image/png": png_text(png_of(self)), "text/plain": repr(self)}
+        return data, {"image/png": {"alt": self.alt, "width": self.width}}
 
     def save(self, path):
         """Write the SVG to a file, as UTF-8."""

@@ -5,6 +5,8 @@ import traitlets
 
 from ..attention_widget import assets
 from ..attention_widget.page import page_of
+from ..raster import png_of
+from ..style import png_text
 
 
 class StepsView(anywidget.AnyWidget):
@@ -41,10 +43,11 @@ class StepsView(anywidget.AnyWidget):
     def __repr__(self):
         return f"StepsView({len(self.words)} steps; the last: {self.words[-1]})"
 
-    def _repr_mimebundle_(self, **_keywords):
-        bundle = super()._repr_mimebundle_(**_keywords)
-        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.pictures[-1]}
+    def _repr_mimebundle_(self, **keywords):
+        data = super()._repr_mimebundle_(**keywords) or {}
+        data, last = dict(data[0] if isinstance(data, tuple) else data), self.drawings[-1]
+        data |= {"image/png": png_text(png_of(last)), "text/plain": repr(self)}
+        return data, {"image/png": {"alt": last.alt, "width": last.width}}
 
     def to_html(self, path=None):
         """Return one page with all steps, without a kernel or a network; write it to ``path`` if one is given."""
