@@ -75,6 +75,15 @@ def checked(tmp_path, monkeypatch):
     return broken_rules
 
 
+@pytest.mark.parametrize("path", notebook.books(), ids=lambda path: path.stem)
+def test_the_first_picture_is_among_the_first_six_cells(path):
+    def pictured(cell):
+        stored = [output.get("data", {}) for output in cell.get("outputs", [])]
+        return "](pictures/" in cell.source or any("image/png" in data for data in stored)
+
+    assert any(map(pictured, notebook.read(path).cells[:6]))
+
+
 def test_good_book_is_good(checked):
     assert checked(good_book()) == set()
 
