@@ -239,7 +239,7 @@ def test_a_graph_with_shared_nodes_is_drawn_quickly(shown):
 
     nodes = [Node() for _ in range(41)]
     parents = {id(later): (node, node) for node, later in itertools.pairwise(nodes)} | {id(nodes[0]): ()}
-    reversed_order = graphs._columns(nodes[-1], parents)  # 2 ** 40 steps if each path were followed
+    reversed_order = graphs.columns_of(nodes[-1], parents)  # 2 ** 40 steps if each path were followed
     assert [column[0] for column in reversed_order] == nodes
     k = Tensor(1.0, requires_grad=True)
     total = k
