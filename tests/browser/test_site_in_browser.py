@@ -165,7 +165,7 @@ def test_every_view_comes_alive_and_follows_the_theme(pages, opened):
         boxes = page.locator(".live")
         for n in range(boxes.count()):
             boxes.nth(n).scroll_into_view_if_needed()
-            view = boxes.nth(n).frame_locator("iframe").locator(".attention-view[data-ready='1']")
+            view = boxes.nth(n).frame_locator("iframe").locator("[data-ready='1']")
             view.wait_for(timeout=10_000)
             page.locator(".live.alive").nth(n).wait_for(timeout=10_000)
             assert boxes.nth(n).locator("> img").is_hidden()

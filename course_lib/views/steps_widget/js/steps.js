@@ -28,6 +28,7 @@ function renderSteps({ model, el }) {
     image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(model.get("pictures")[n]);
     image.alt = "";  // its words stand below, where they are read when they change
     words.textContent = model.get("words")[n];
+    root.dataset.ready = "1";
   }
   function go(n) {
     const to = Math.max(0, Math.min(last(), n));
